@@ -12,10 +12,13 @@ from amend.conftest import an_amendment, done
 from batch.test_batch_buffers import checked
 from support.firings import firings
 from support.projects import NOW, Mill, an_event
+from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Reason, SideOutput
+from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.verify import Scope, verify
 from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
@@ -36,6 +39,7 @@ def test_records_let_in_after_their_windows_were_closed_are_late(tmp_path: Path,
     accounts = [commit.accounts["events"] for commit in (replayed, admitted)]
     assert [(account.aggregated, account.late) for account in accounts] == [(1, 1), (0, 2)]
     assert [row["offset"] for row in mill.own("late")] == [1, 4]
+    assert {row["watermark"] for row in mill.own("late")} == {NOW + timedelta(seconds=30)}
     assert sorted(row["amount"] for row in mill.published()) == [1, 2, 2_000_001]
     checked(mill)
 
@@ -81,6 +85,11 @@ def test_firings_that_may_mix_two_meanings_are_not_compared(tmp_path: Path, spar
     mill = Mill(Project.load(tmp_path), spark, "firings")
     mill.feed([an_event(n, "a", n) for n in range(2, 6)])
     mill.run(from_now=Reason(by="somebody", why="a test"))
-    assert sorted(row["amounts"] for row in mill.published()) == [[0, 1, 2], [3, 4, 5]]
-    [found] = verify(an_amendment(mill), Scope())
-    assert (found.differences.count, found.differences.compared, found.since is not None) == (0, 0, True)
+    place = TopicPartition("events", 0)
+    for backfilled in (False, True):
+        if backfilled:
+            # Of the batches since the change alone: its keys go on from what the other meaning had left.
+            done(backfill(an_amendment(mill), OfOffsets(since={place: 2}, until={place: 3})))
+        assert sorted(row["amounts"] for row in mill.published()) == [[0, 1, 2], [3, 4, 5]]
+        [found] = verify(an_amendment(mill), Scope())
+        assert (found.differences.count, found.differences.compared, found.since is not None) == (0, 0, True)

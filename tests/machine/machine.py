@@ -95,9 +95,18 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         """An empty topic."""
-        declared: dict[str, Any] = {"window": self.model_of.window, "lateness": f"{LATENESS} s", "partitions": 2}
-        age = {"state": f"{LATENESS} s"}
-        self.mill: Mill = sums(self.folder, self.session or NO_SPARK, **declared, maintenance=age)
+        self.mill: Mill = self.declared(self.folder, self.session or NO_SPARK)
+
+    @classmethod
+    def declared(cls, folder: Path, session: Any) -> Mill:
+        """The pipeline."""
+        declared: dict[str, Any] = {"window": cls.model_of.window, "lateness": f"{LATENESS} s", "partitions": 2}
+        return sums(folder, session, **declared, maintenance={"state": f"{LATENESS} s"})
+
+    @staticmethod
+    def as_shown(rows: list[dict[str, Any]]) -> Any:
+        """Published rows, as the model expects them."""
+        return {(r["window_start"].timestamp(), r["user"]): (r["n"], r["amount"]) for r in rows}
 
     # What the world does.
 
@@ -302,8 +311,7 @@ class Machine(RuleBasedStateMachine):
         half_way = self.mill.project.ledger(self.mill.name).view().open_batch
         if half_way is not None and half_way.may_be_published:
             return
-        found = {(r["window_start"].timestamp(), r["user"]): (r["n"], r["amount"]) for r in self.mill.published("sums")}
-        assert found == self.model.expected(self.records)
+        assert self.as_shown(self.mill.published("sums")) == self.model.expected(self.records)
         for table, fate in (("quarantine", "rejected"), ("late", "late")):
             rows = rows_of(self.mill.project.table_uri(self.mill.name, table))
             assert Counter((r["partition"], r["offset"]) for r in rows) == Counter(self.model.places(fate)), table

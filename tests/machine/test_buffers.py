@@ -21,17 +21,15 @@ from support.ordered import Record
 from support.ordered_oracle import buffered
 from support.projects import NO_SPARK, Mill, an_event, rows_of
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
-from tidemill.core.errors import AmendmentError, TidemillError
+from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol.failpoints import Injected, boundaries_of
-from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.state_size import state_sizes
 from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
-from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
 from tidemill.run import batch
 
@@ -110,14 +108,10 @@ def test_state_of_firings_is_folded_to_what_keys_still_need_and_ended_keys_stay_
     assert shown(mill) == [("a", 4, 7 + 8 + 20 + 21), ("a", 4, 0 + 1 + 2 + 4), ("b", 4, 3 + 5 + 6 + 9)]
 
 
-def test_a_backfill_is_refused_and_a_record_that_is_admitted_counts_in_the_batch_that_admits_it(
-    tmp_path: Path,
-) -> None:
+def test_a_record_that_is_let_in_counts_in_the_batch_that_lets_it_in(tmp_path: Path) -> None:
     mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
     mill.feed([an_event(0, "a", 1), an_event(1, "a", 2_000_000), an_event(2, "a", 2)])
     mill.run()
-    with pytest.raises(AmendmentError, match=r"windows of firings follow the order of records .*nothing was"):
-        done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     path = tmp_path / "data_contracts" / "events.odcs.yaml"
     path.write_text(path.read_text().replace("maximum: 1000000", "maximum: 3000000"))
     done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))

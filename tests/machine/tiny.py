@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from machine.tiny_pieces import pieces
@@ -177,6 +178,7 @@ class TinySideOutputs(SideOutputs):
         rows = []
         for sink, row in self._kept():
             window = sink.panes.last_window_of(row.time)
+            ordered = isinstance(sink, FiringSink)
             rows.append(
                 place(row)
                 | {
@@ -184,7 +186,7 @@ class TinySideOutputs(SideOutputs):
                     "table_name": sink.table,
                     "window_start": _known(window.start),
                     "window_end": _known(window.end),
-                    "watermark": _known(self.plan.lateness_watermark),
+                    "watermark": _known(self.plan.position.watermark if ordered else self.plan.lateness_watermark),
                     "row": "{}",
                     "value": row.record.value,
                 }
@@ -195,7 +197,8 @@ class TinySideOutputs(SideOutputs):
         if self.plan.job is None:
             return self.attempt.refused
         before = {(r["table_name"], r["topic"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
-        return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *place_of(r)) in before]
+        folded = self.attempt.histories
+        return [(s, r) for s, r in self.attempt.refused if s.table in folded or (s.table, *place_of(r)) in before]
 
     def _rows(self, rows: list[dict[str, Any]]) -> StagedRows | None:
         if not rows:
@@ -279,8 +282,11 @@ class TinyAttempt(Attempt):
         return sink.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
     def _is_late_for_firings(self, sink: FiringSink, row: Row) -> bool:
-        """Whether its windows are closed, in repairs as in live batches; buffers without an end take all records."""
+        """Whether its windows are closed for the batch that takes it; buffers without an end take all records."""
         watermark = self.plan.position.watermark
+        if (history := self.histories.get(sink.table)) is not None:
+            place = (np.array([row.record.partition]), np.array([row.record.offset]))
+            [watermark] = history.watermarks_of(row.record.topic, *place).tolist()
         if isinstance(sink.panes, OnePane):
             return watermark >= END and isinstance(sink.window, EventWindows)
         return sink.panes.is_late(row.time, watermark=watermark, allowed_lateness=micros(sink.allowed_lateness))

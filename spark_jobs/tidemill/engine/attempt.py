@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import ClassVar, assert_never
 
@@ -24,13 +24,14 @@ from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
+from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.publishing import Publisher, own_values
-from tidemill.engine.publish.put_aside import put_aside
+from tidemill.engine.publish.putting_aside import put_aside
 from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
@@ -53,8 +54,8 @@ class Attempt:
 
     `scans` has the topics with records to read. `diverted` is the reason to reject every record, if there is one. If
     `given_up`, the attempt reads nothing: an earlier attempt may have read the records, and each may count at most
-    once. `before_job` is called before each job of Spark. `aggregate_by` is the
-    setting `aggregate`.
+    once. `before_job` is called before each job of Spark. `histories` has the batches to fold again, for each table of
+    firings that the plan computes anew. `aggregate_by` is the setting `aggregate`.
     """
 
     merging: ClassVar[type[Windows]] = Windows
@@ -72,6 +73,7 @@ class Attempt:
     diverted: str | None = None
     given_up: bool = False
     before_job: Callable[[], None] = lambda: None
+    histories: Mapping[str, History] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.expected = ExpectedVersions(plan=self.plan, attempt=self.number)
@@ -80,7 +82,13 @@ class Attempt:
             flow=self.flow, plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected
         )
         self.slices = SliceWriter(plan=self.plan, number=self.number, uris=self.uris, publisher=self.publisher)
-        self.firings = Firings(plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected)
+        self.firings = Firings(
+            plan=self.plan,
+            uris=self.uris,
+            writers=self.writers,
+            expected=self.expected,
+            histories=self.histories,
+        )
 
     def open_writers(self) -> RowWriters:
         """New writers, which carry rows from jobs to tables."""
@@ -110,13 +118,9 @@ class Attempt:
         # Spark looks up the files to read immediately, not in the first job.
         self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
-        streams = (Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.writers.spark) for i in inputs)
-        return Read(tuple(stream.diverted(self.diverted) for stream in streams))
-
-    def kept(self, read: Read) -> Read:
-        """The same rows, cached if several jobs of Spark read them."""
-        once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in read.streams)
-        return read if once else Read(tuple(s.kept(self.writers.spark) for s in read.streams))
+        stream = partial(Stream.of, self.flow, histories=self.histories, plan=self.plan, writer=self.writers.spark)
+        streams = (stream(source=i, scan=self.scans[i.topic]) for i in inputs)
+        return Read(tuple(each.diverted(self.diverted) for each in streams))
 
     def aggregate(self, read: Read) -> Aggregated:
         """Step 3: write partial aggregates to state, and hold rows for tables without windows."""
@@ -134,7 +138,7 @@ class Attempt:
     def _aggregate(self, read: Read) -> Aggregated:
         in_workers = WorkerPass(flow=self.flow, writers=self.writers, slices=self.slices)
         found = in_workers.over(read) if self.aggregate_by == "auto" else None
-        return found or self._in_spark(self.kept(read))
+        return found or self._in_spark(read.kept(self.flow, self.writers.spark))
 
     def _in_spark(self, read: Read) -> Aggregated:
         for stream in read.streams:
@@ -268,7 +272,7 @@ class Attempt:
                 self.publisher.switch()
                 rows = self._switched()
             case Live() | Repair() | BackfillStep() | Fold() | Reading():
-                reasons = put_aside(self.side_outputs(found), self.publisher, self.plan, self._job_done(found))
+                reasons = put_aside(self.publisher, self.side_outputs(found), self._job_done(found))
                 by_table = {item.sink.table: item for item in staged.rows}
                 for sink in self.flow.sinks:
                     self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
@@ -285,7 +289,10 @@ class Attempt:
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:
         """The rows of the pass that go to quarantine or to the late table."""
-        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, self.publisher.superseded_aside)
+        before = self.publisher.superseded_aside
+        ordered = () if self.plan.live else self.flow.sinks
+        firings = tuple(sink.table for sink in ordered if isinstance(sink, FiringSink))
+        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, before, firings)
 
     def release(self) -> None:
         """Release everything that is cached on the executors."""

@@ -21,5 +21,5 @@ def fold_slices(flow: Flow, fold: Fold, windows: Windows, firings: Firings, slic
             if (staged := windows.folded(sink, fold)) is not None:
                 slices.state(sink, staged, written)
         elif isinstance(sink, FiringSink):
-            slices.keys(sink, firings.folded(sink, slices.plan.position.slices.only(fold.batches)))
+            slices.keys(sink, firings.folded(sink, slices.plan.position.slices_of_firings.only(fold.batches)))
     return written

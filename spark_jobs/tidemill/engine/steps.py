@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.position import OpenSessions, TableMark
 from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.publish.sink_rows import SinkRows
+from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import State
 
@@ -22,6 +24,11 @@ class Read:
     """Step 2: how the planned records become rows, for each input. No job has run."""
 
     streams: tuple[Stream, ...] = ()
+
+    def kept(self, flow: Flow, writer: SparkWriter) -> Read:
+        """The same rows, cached if several jobs of Spark read them."""
+        once = len(flow.sinks) == 1 and all(len(stream.branches) == 1 for stream in self.streams)
+        return self if once else Read(tuple(stream.kept(writer) for stream in self.streams))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

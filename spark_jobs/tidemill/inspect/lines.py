@@ -33,13 +33,15 @@ def backfill_lines(found: Preview) -> Iterator[str]:
         asked, read = many(found.asked, "record"), f"{found.records:,}"
         yield f"asked     for {asked}; whole batches are read again, which makes {read}"
     yield f"reads     {many(found.records, 'record')}, in whole batches: {', '.join(range_texts(found))}"
-    yield f"in        {many(found.batches, 'batch')}, about {found.seconds:.0f} s once Spark runs, live ones in between"
+    beside = "live ones in between" if found.replaying is None else "live ones wait for it"
+    yield f"in        {many(found.batches, 'batch')}, about {found.seconds:.0f} s once Spark runs, {beside}"
     yield f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made"
     rows = [(name, show_moment(w.start), show_moment(w.end)) for name, each in found.windows.items() for w in each]
     if rows:
         yield from _columns([("table", "windows from", "to"), *rows])
     elif found.windows and not found.unknown and not found.late:
         yield "changes   no window that is published now"
+    yield from _of_firings(found)
     yield from _of_records(found)
     for name in found.unknown:
         yield f"{name}: and where else its records lie: batches left it out, and only the records tell"
@@ -48,6 +50,14 @@ def backfill_lines(found: Preview) -> Iterator[str]:
             f"{count:,} windows of {table} stay as they were published: their state was removed, and other batches "
             "have a part in them; --windows takes these batches, too"
         )
+
+
+def _of_firings(found: Preview) -> Iterator[str]:
+    """Which firings are computed again."""
+    if found.replaying is not None:
+        tables, since = ", ".join(found.firings), found.replaying.replay.since
+        why = f": {found.replaying.why}" if found.replaying.why else ""
+        yield f"firings   of {tables} from batch {since} up to the last one are computed again{why}"
 
 
 def _of_records(found: Preview) -> Iterator[str]:

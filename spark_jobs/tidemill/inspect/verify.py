@@ -28,6 +28,7 @@ from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.window_sql import merged_windows
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
@@ -37,8 +38,8 @@ from tidemill.engine.steps import Read
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import PANE_FIELDS
 from tidemill.inspect.earlier import Earlier, parted
-from tidemill.inspect.refolding import history_of
 from tidemill.repair.job import AmendmentJob
+from tidemill.run.histories import turns_of
 from tidemill.run.sessions import project_session
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, rows_of
@@ -122,7 +123,10 @@ def _mixes(amendment: AmendmentJob, sink: Sink, view: View, past: Past) -> bool:
     if not isinstance(sink, FiringSink):
         return isinstance(sink, WindowedSink) and sink.start is None
     first, state = view.position.first_of_meaning(sink.table), amendment.uris.state(sink, PANE_FIELDS).name
-    return any(batch.batch_id < first and state in batch.tables for batch in past.batches())
+    # What a backfill of a part left of firings goes on from earlier slices, and these are still visible.
+    slices = view.position.slices
+    shown = (b for b in past.batches() if state in b.tables and slices.attempt_of(b.batch_id) == b.attempt)
+    return any(batches.from_batch < first for b in shown for batches in b.batches)
 
 
 def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
@@ -170,9 +174,9 @@ class _Checking:
     def compare(self, covers: Sequence[Cover]) -> Verified:
         """Read what these batches read, compute the table and compare it."""
         attempt = self._attempt(covers)
-        read = attempt.kept(attempt.read())
+        read = attempt.read().kept(attempt.flow, attempt.writers.spark)
         try:
-            job = self._job(attempt, read, covers)
+            job = self._job(attempt, read)
             spec = attempt.uris.published_table(self.sink)
             there = newest(spec) is not None
             writer = attempt.writers.of(rows_of(spec))
@@ -188,13 +192,13 @@ class _Checking:
         finally:
             attempt.release()
 
-    def _job(self, attempt: Attempt, read: Read, covers: Sequence[Cover]) -> DataFrame | None:
+    def _job(self, attempt: Attempt, read: Read) -> DataFrame | None:
         """The rows that should be there, or the state of windows from which they come; None when there is none."""
         sink = attempt.flow.sinks[0]
         if not isinstance(sink, FiringSink):
             return attempt.job(read, sink, without=self._aside())
         rows = attempt.rows(read, sink, without=self._aside())
-        history = history_of(self.amendment, sink, covers)
+        history = History.of(turns_of(self.amendment.ledger), sink.table)
         found = None if rows is None else attempt.firings.again(sink, rows, history)
         return None if found is None else attempt.writers.frame([found])
 

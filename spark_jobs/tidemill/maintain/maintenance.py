@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.history.index import IndexedBatch
@@ -106,6 +107,12 @@ class _Kept:
             found = in_both(found, (*_hidden(position), later))
         return found
 
+    @property
+    def replays(self) -> bool:
+        """Whether a backfill of firings is open, which begins with slices that may be superseded."""
+        job = None if self.opened is None else self.opened.plan.job
+        return job is not None and job.replay is not None
+
     def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
         watermark = min(position.watermark for position in self.positions)
@@ -192,6 +199,8 @@ def _state(
 ) -> Iterator[MaintenanceTask]:
     """Remove state of slices that no position shows any more, and state that was forgotten."""
     state = State.of(uris, sink)
+    if isinstance(sink, FiringSink) and kept.replays:
+        return
     if state is not None:
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
         rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)

@@ -30,6 +30,7 @@ from tidemill.core.time.times import micros, show_moment
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
+from tidemill.repair.replaying import Replaying
 from tidemill.repair.selection import wanted_covers
 
 _A_BATCH = 1.0
@@ -45,6 +46,7 @@ class Preview:
     may change than `windows` names. `late` counts by table the late rows among the records, with the stretch of their
     windows: they count now. `rejected` counts the rejected ones, which are judged again. `asked` is how many records
     were asked for, before the backfill was widened to whole batches; None if windows were asked for.
+    `replaying` says what is computed again of `firings`, the tables of firings; None without any.
     """
 
     covers: tuple[Cover, ...]
@@ -57,6 +59,8 @@ class Preview:
     late: Mapping[str, tuple[int, Window]]
     rejected: int
     asked: int | None = None
+    replaying: Replaying | None = None
+    firings: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:
@@ -83,8 +87,7 @@ def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fal
             if began and (plans := _of_job(amendment, began[0])):
                 _check_not_given_up(amendment, plans)
                 return None
-            _, covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
-            job = _job_of(amendment, view, covers, ranges)
+            job = _job_of(amendment, view, _held(amendment, view, wanted, accept_loss=accept_loss))
             began[:] = [job.since]
         return plan_backfill(amendment.flow, view, job, clock=datetime.now(UTC), most=amendment.batch_records)
 
@@ -150,14 +153,15 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         OffsetsLost: the log no longer holds some of the offsets, and `accept_loss` is False.
     """
     view = amendment.ledger.view()
-    asked, covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
-    job = _job_of(amendment, view, covers, ranges)
+    held = _held(amendment, view, wanted, accept_loss=accept_loss)
+    covers, ranges, job = held.covers, held.ranges, _job_of(amendment, view, held)
     records = count(ranges)
-    batches = max(-(-records // amendment.batch_records), 1)
+    batches = 1 if job.replay is not None else max(-(-records // amendment.batch_records), 1)
     read = [c for c in covers if c.batch.folded is None]
     pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
     late, rejected = _aside(amendment, SideOutput.LATE, ranges), _aside(amendment, SideOutput.QUARANTINE, ranges)
+    firings = tuple(sink.table for sink in amendment.flow.sinks if isinstance(sink, FiringSink))
     return Preview(
         covers=covers,
         ranges=ranges,
@@ -166,22 +170,24 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         left=_left_of(amendment, view, job),
         unknown=tuple(sink.table for sink in amendment.windowed if _was_left_out(sink, view.position, covers)),
         seconds=batches * _A_BATCH + records / speed,
-        late=_stretches(late),
+        late=_stretches([row for row in late if row["table_name"] not in firings]),
         rejected=len(rejected),
-        asked=None if isinstance(wanted, OfWindows) else count(asked),
+        asked=None if isinstance(wanted, OfWindows) else count(held.asked),
+        replaying=held.replaying,
+        firings=firings,
     )
 
 
-def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
+def _job_of(amendment: AmendmentJob, view: View, held: _Held) -> Backfill:
     """The job that reads these ranges again.
 
     Raises:
-        AmendmentError: it would change nothing, or read records of sessions that are forgotten; or a table has ordered
-            windows.
+        AmendmentError: it would change nothing, or read records of sessions that are forgotten.
     """
-    _check_ordered(amendment)
+    covers = held.covers
     _check_sessions(amendment, view.position, covers)
-    job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, ranges)
+    job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, held.ranges)
+    job = job if held.replaying is None else held.replaying.of_job(job)
     left = sum(_left_of(amendment, view, job).values())
     if (
         left
@@ -196,17 +202,6 @@ def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], rang
             "--windows FROM/TO`",
         )
     return replace(job, by=amendment.reason.by, why=amendment.reason.why)
-
-
-def _check_ordered(amendment: AmendmentJob) -> None:
-    """Refuse to read records again whose order decides what was published after them, up to now."""
-    ordered = [sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
-    if ordered:
-        raise AmendmentError(
-            f"{amendment.pipeline}: windows of {ordered[0].table} follow the order of records ({ordered[0].window}): "
-            "what these offsets hold decides every firing after them; nothing was moved",
-            fix=f"compute all again: `tidemill rebuild {amendment.pipeline}`; or go back: `tidemill rewind`",
-        )
 
 
 def _check_sessions(amendment: AmendmentJob, position: Position, covers: Sequence[Cover]) -> None:
@@ -270,16 +265,27 @@ def _left_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str,
     return {table: count for table, count in found.items() if count}
 
 
-def _held(
-    amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: bool
-) -> tuple[Ranges, tuple[Cover, ...], Ranges]:
-    """What is wanted, the batches that read it, and what is read of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What is `asked` for, the batches that read it, and what is read again. `replaying` is about tables of firings."""
+
+    asked: Ranges
+    covers: tuple[Cover, ...]
+    ranges: Ranges
+    replaying: Replaying | None
+
+
+def _held(amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: bool) -> _Held:
     asked, covers = wanted_covers(amendment, view, wanted)
-    held = held_of(amendment.project.log(), [source.topic for source in amendment.flow.inputs])
-    covers, ranges = still_held(amendment.pipeline, covers, held, accept_loss=accept_loss)
+    log = held_of(amendment.project.log(), [source.topic for source in amendment.flow.inputs])
+    replaying = Replaying.of(amendment, view, covers)
+    if replaying is not None:
+        covers, ranges = replaying.covers, replaying.held(amendment.pipeline, log)
+    else:
+        covers, ranges = still_held(amendment.pipeline, covers, log, accept_loss=accept_loss)
     if not ranges:
         raise AmendmentError(
             f"{amendment.pipeline}: the log holds nothing of what is wanted", fix="choose a later start"
         )
     amendment.watcher.widened(asked, ranges, batches_of(covers))
-    return asked, covers, ranges
+    return _Held(asked=asked, covers=covers, ranges=ranges, replaying=replaying)

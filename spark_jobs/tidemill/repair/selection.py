@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Ranges
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
+from tidemill.core.time.panes import OnePane
 from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
+from tidemill.run.histories import standing
 
 
 def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Ranges, tuple[Cover, ...]]:
@@ -22,13 +29,16 @@ def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[
     The batches include those that share a slice with them.
 
     Raises:
-        AmendmentError: there are none, or the wanted offsets were not read yet.
+        AmendmentError: there are none, the wanted offsets were not read yet, or no table has windows of event time.
     """
     past, slices = amendment.ledger.past(), view.position.slices
     if isinstance(wanted, OfWindows):
-        panes = _panes(amendment, wanted)
-        covers = past.covers(slices, lambda zone: any(zone.has_panes(*each) for each in panes))
-        ranges = united(c.ranges for c in covers if any(c.lies_in(*each) for each in panes))
+        panes, since = _panes(amendment, wanted), _first_reaching(amendment, wanted)
+        if not panes and since is None:
+            _check_bounded(amendment)
+        covers = past.covers(slices, lambda z: since is not None or any(z.has_panes(*each) for each in panes))
+        touched = (c for c in covers if any(c.lies_in(*each) for each in panes) or _holds(c, since))
+        ranges = united(c.ranges for c in touched)
     else:
         ranges = _ranges(amendment, view, wanted)
     found = past.covers_of(ranges, slices)
@@ -54,6 +64,43 @@ def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, i
             low = panes.windows_of(micros(wanted.since))[0].start
             found.append((sink.table, low, panes.windows_of(micros(wanted.until) - 1)[-1].end))
     return found
+
+
+def _first_reaching(amendment: AmendmentJob, wanted: OfWindows) -> int | None:
+    """The first batch that may have read records of these windows of tables of firings; None if there is none.
+
+    Commits do not say where the state of such tables lies, but how far event time had come.
+    """
+    bounded = [s.panes for s in amendment.flow.sinks if isinstance(s, FiringSink) and not isinstance(s.panes, OnePane)]
+    low = min((panes.windows_of(micros(wanted.since))[0].start for panes in bounded), default=None)
+    if low is None:
+        return None
+    batches = standing(amendment.ledger)
+    at = bisect_left(batches, low, key=lambda batch: _furthest(amendment.ledger.commit(batch.sequence).position))
+    return batches[at].batch_id if at < len(batches) else None
+
+
+def _furthest(position: Position) -> int:
+    times = (clock.max_event_time for clock in position.clocks.values())
+    return max((time for time in times if time is not None), default=BEGINNING)
+
+
+def _holds(cover: Cover, since: int | None) -> bool:
+    """Whether a slice holds what batch `since` or a later one read."""
+    read = cover.batch.folded or (BatchRange(cover.batch_id, cover.batch_id + 1),)
+    return since is not None and any(since < batches.until_batch for batches in read)
+
+
+def _check_bounded(amendment: AmendmentJob) -> None:
+    """Refuse windows that event time does not bound: nobody can tell which batches read their records."""
+    ordered = [sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
+    if ordered and all(isinstance(sink.panes, OnePane) for sink in ordered):
+        raise AmendmentError(
+            f"{amendment.pipeline}: windows of {ordered[0].table} follow the order of records, not event time "
+            f"({ordered[0].declared}), so that event times do not say which batches read their records",
+            fix="name offsets, with --from-offsets and --to-offsets, or times of arrival, with --from-time and "
+            "--to-time",
+        )
 
 
 def _ranges(amendment: AmendmentJob, view: View, wanted: OfOffsets | OfTimes) -> Ranges:

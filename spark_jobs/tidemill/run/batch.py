@@ -50,6 +50,7 @@ from tidemill.run.after_commit import tidy
 from tidemill.run.blame import rules_named
 from tidemill.run.claiming import Claim, Request, Sources, claim_batch
 from tidemill.run.damage import check_tables, judged
+from tidemill.run.histories import histories
 from tidemill.run.sending import send
 from tidemill.run.sessions import project_session, renewing
 from tidemill.run.watching import Stopwatch
@@ -101,7 +102,7 @@ def run_batch(
         where = f"{name}: batch {claim.plan.batch_id}"
         with explained(where):
             spark = opened.spark
-        attempt = _attempt(project, flow, claim, spark, uris)
+        attempt = _attempt(project, flow, claim, spark, uris, book)
         try:
             with judged(flow, uris, claim, book), rules_named(flow), explained(where):
                 times = _Times(started, timed)
@@ -139,7 +140,9 @@ def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
             Attempt.check_types(session.spark, flow, uris)
 
 
-def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, uris: Uris) -> Attempt:
+def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
+    project: Project, flow: Flow, claim: Claim, spark: SparkSession, uris: Uris, ledger: Ledger
+) -> Attempt:
     return Attempt(
         flow=flow,
         plan=claim.plan,
@@ -153,6 +156,7 @@ def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, ur
         diverted=claim.diverted,
         given_up=claim.given_up,
         before_job=renewing(project, spark),
+        histories=histories(ledger, flow, claim.plan),
     )
 
 

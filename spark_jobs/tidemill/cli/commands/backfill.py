@@ -60,7 +60,10 @@ def backfill(
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Read past offsets again and replace what was computed from them. Live batches run in between."""
+    """Read past offsets again and replace what was computed from them.
+
+    Live batches run in between; a backfill of a table of firings is one batch, and they wait for it.
+    """
     from tidemill.repair import backfill as amend
 
     parts = {
@@ -203,6 +206,7 @@ def _preview_json(found: Preview) -> dict[str, object]:
         "seconds": round(found.seconds, 1),
         "late": {table: _late_json(*each) for table, each in found.late.items()},
         "rejected": found.rejected,
+        "firings_from": None if found.replaying is None else found.replaying.replay.since,
     }
 
 

@@ -37,7 +37,7 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
     plan = _plan(project, flow)
     with spark_session(project) as session:
         attempt = _attempt(project, flow, plan, session)
-        read = attempt.kept(attempt.read())
+        read = attempt.read().kept(attempt.flow, attempt.writers.spark)
         plans = {}
         jobs = [(sink, attempt.job(read, sink)) for sink in attempt.flow.sinks]
         for sink, frame in ((sink, job) for sink, job in jobs if job is not None):

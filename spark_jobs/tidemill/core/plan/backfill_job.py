@@ -6,8 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.slices import BatchRange, SliceSet
 from tidemill.core.time.spans import PaneSpan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """Tables of firings are folded again from batch `since` on, up to the last one.
+
+    They begin with what keys kept in the slices `before`. The batch that does it leaves all of their state in its own
+    slice.
+    """
+
+    since: int
+    before: SliceSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +30,8 @@ class Backfill:
     these offsets before. `panes` says where their state and the job's state lies, by published table. `slices` has the
     attempt of each batch of the job so far. `whole` says by table where the forgotten windows start that the job
     replaces; None when no window was forgotten. `completes` are the tables for which it reads all records that earlier
-    batches left out.
+    batches left out. `replay` says how tables of firings are computed; None if there are none. A job with it has one
+    batch.
     """
 
     since: int
@@ -30,6 +43,7 @@ class Backfill:
     why: str = ""
     whole: Mapping[str, tuple[PaneSpan, ...]] | None = None
     completes: tuple[str, ...] | None = None
+    replay: Replay | None = None
 
     @property
     def complete(self) -> bool:

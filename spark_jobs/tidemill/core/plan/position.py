@@ -87,7 +87,8 @@ class Position:
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
     `open_since` says for each table of sessions from when on some may be open; a table that is not named may have some
     from the beginning on. `due` says for each table of firings at which batch clock, in microseconds, time alone has
-    something to do.
+    something to do. Slices of batches before `firings_from` hold no state of tables of firings that counts; None if
+    all do.
     """
 
     batch_id: int = 0
@@ -105,6 +106,12 @@ class Position:
     matched: Mapping[str, tuple[str, ...]] | None = None
     open_since: Mapping[str, OpenSessions] | None = None
     due: Mapping[str, int] | None = None
+    firings_from: int | None = None
+
+    @property
+    def slices_of_firings(self) -> SliceSet:
+        """The visible slices that hold state of tables of firings."""
+        return self.slices if self.firings_from is None else self.slices.hide([BatchRange(1, self.firings_from)])
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""
@@ -185,13 +192,7 @@ class Position:
             # The merged panes hold state that is hidden now.
             anew = self._from_now() if job.supersedes else self.merged_since
             since = {t: s.completed() if t in (job.completes or ()) else s for t, s in (self.since or {}).items()}
-            return replace(
-                self,
-                batch_id=batch_id,
-                slices=switched,
-                backfill=None,
-                merged_since=anew,
-                since=since or None,
-                open_since=None,
-            )
+            firings = self.firings_from if job.replay is None else batch_id
+            after = replace(self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew)
+            return replace(after, since=since or None, open_since=None, firings_from=firings)
         return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

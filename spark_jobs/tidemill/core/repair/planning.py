@@ -55,12 +55,14 @@ def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], r
 def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, most: int) -> BatchPlan:
     """The next batch of a job, with at most `most` offsets; the last batch publishes.
 
+    A job that computes tables of firings is one batch, whatever `most` says.
+
     Raises:
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
     check_compatibility(flow, view)
     redefined(flow, view.position)
-    now, left = split(job.left, most)
+    now, left = split(job.left, most if job.replay is None else None)
     return _amendment(flow, view, BackfillStep(job=replace(job, left=left), reads=now), clock)
 
 

@@ -34,6 +34,9 @@ HIDDEN = (*RECORD_COLUMNS, "_time")
 
 _BEHIND = "_behind"
 _OF_ROWS = (*HIDDEN, _BEHIND, "_block", "_error", "_broken", "_raw", "_held", "_rejected")
+_ENDED = 2**61
+"""How far each event time, at least, is behind the watermark once the log has ended."""
+
 _ALIVE = "_alive"
 _KEPT = "_kept_"
 
@@ -44,7 +47,8 @@ class Branch:
 
     Windows take records until the watermark is `lateness` microseconds past their end. Rows with an event time in one
     of the half-open ranges `spared` are never late. `behind` is SQL for how many microseconds the watermark is after
-    the event time; may be null. If `closed`, no window takes records any more.
+    the event time; may be null. If `closed`, no window takes records any more; `ended` is SQL that says the same of a
+    row, None where there is nothing to say.
     """
 
     prefix: str
@@ -54,6 +58,7 @@ class Branch:
     spared: tuple[tuple[int, int], ...] = ()
     behind: str = _BEHIND
     closed: bool = False
+    ended: str | None = None
 
     @property
     def alive(self) -> str:
@@ -82,14 +87,16 @@ Path = tuple[Step, ...]
 def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tuple[tuple[Branch, Path], ...]:
     """The branches that start at an input, each with its path. The plan decides what is late; None is a live plan."""
     return tuple(
-        (_branch(f"_s{number}p{way}_", sink, plan), path)
+        (_branch(f"_s{number}p{way}_", number, sink, plan), path)
         for number, sink in enumerate(flow.sinks)
         for way, path in enumerate(sink.paths.get(source.name, ()))
     )
 
 
-def _branch(prefix: str, sink: Sink, plan: BatchPlan | None) -> Branch:
+def _branch(prefix: str, number: int, sink: Sink, plan: BatchPlan | None) -> Branch:
     columns, closed = needed_columns(sink), False
+    if isinstance(sink, FiringSink) and plan is not None and plan.job is not None and plan.job.replay is not None:
+        return _replayed(prefix, sink, number)
     if isinstance(sink, FiringSink) and plan is not None and not isinstance(plan.work, Reading):
         watermark = plan.position.watermark
         # Only windows that end with the log are closed by its end; other buffers go on.
@@ -100,6 +107,18 @@ def _branch(prefix: str, sink: Sink, plan: BatchPlan | None) -> Branch:
                 prefix, sink, columns, micros(sink.allowed_lateness), (), f"({bounded(watermark)}L - _time)", closed
             )
     return Branch(prefix, sink, columns, *_allowed(sink, plan), closed=closed)
+
+
+def behind_then(number: int) -> str:
+    """The column that says how far rows were behind the watermark when the sink with this number was to take them."""
+    return f"_behind_{number}"
+
+
+def _replayed(prefix: str, sink: FiringSink, number: int) -> Branch:
+    """The branch of a table that a backfill folds again: a record is late if it was late for the batch of then."""
+    behind = behind_then(number)
+    ended = f"{behind} >= {_ENDED}L" if isinstance(sink.window, EventWindows) else None
+    return Branch(prefix, sink, needed_columns(sink), micros(sink.allowed_lateness), (), behind, ended=ended)
 
 
 def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, int], ...]]:
@@ -130,7 +149,8 @@ def branch_out(
 
     A row that the contract rejects is alive in no branch. The hidden columns stay; `_mark` is one if they are `marked`.
     """
-    hidden = (*_OF_ROWS, MARK) if marked else _OF_ROWS
+    own = [branch.behind for branch, _ in branches if branch.behind.startswith(behind_then(0)[:-1])]
+    hidden = (*_OF_ROWS, *dict.fromkeys(own), *((MARK,) if marked else ()))
     kept = [f"{_KEPT}{c}" for c in user_columns]
     text = select([*hidden, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
     done: list[str] = []
@@ -195,6 +215,8 @@ def _routed(split: op.Split, port: str) -> str:
 
 def _ending(branch: Branch) -> dict[str, str]:
     late, refused = ("true", "0L") if branch.closed else _lateness(branch.sink, branch.behind, branch.lateness)
+    if branch.ended is not None:
+        late = f"(coalesce({branch.ended}, false) OR {late})"
     if branch.spared:
         spared = " OR ".join(f"(_time >= {low}L AND _time < {high}L)" for low, high in branch.spared)
         late, refused = f"({late} AND NOT ({spared}))", f"CASE WHEN {spared} THEN 0L ELSE {refused} END"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,7 +10,11 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from tidemill.core.history.lineage import Turn
+from tidemill.core.history.reading_order import reading_order
 from tidemill.core.ordered.records import Moment
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import END
 from tidemill.engine.storage.chains import Numbers
 
 
@@ -56,6 +60,14 @@ class History:
     epochs: tuple[Epoch, ...]
     ranges: Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
 
+    @staticmethod
+    def of(turns: Iterable[Turn], table: str) -> History:
+        """The history of a table: those of these batches that feed it."""
+        own = [turn for turn in turns if turn.feeds(table)]
+        order = reading_order(turn.plan.reads for turn in own)
+        ranges = {(place.topic, place.partition): stretches for place, stretches in order.items()}
+        return History(epochs=tuple(map(_epoch, own)), ranges=ranges)
+
     def of_rows(self, topics: Topics, partitions: Numbers, offsets: Numbers) -> Numbers:
         """The number of the epoch that read each record; -1 where there is no topic."""
         if not self.ranges:
@@ -65,3 +77,16 @@ class History:
             mine = np.flatnonzero((topics.of_rows == topics.number(topic)) & (partitions == partition))
             found[mine] = np.asarray(numbers)[np.searchsorted(firsts, offsets[mine], side="right") - 1]
         return found
+
+    def watermarks_of(self, topic: str, partitions: Numbers, offsets: Numbers) -> Numbers:
+        """The watermark before the epoch that read each record of a topic; END where none did."""
+        before = np.array([*(epoch.before.watermark for epoch in self.epochs), END])
+        here = Topics([topic], np.zeros(len(offsets), np.int64))
+        return before[self.of_rows(here, partitions, offsets)]
+
+
+def _epoch(turn: Turn) -> Epoch:
+    before, clock = turn.plan.position.watermark, micros(turn.plan.clock)
+    # Repairs let no time pass.
+    after = Moment(turn.after, clock) if turn.plan.live else Moment(before)
+    return Epoch(turn.plan.batch_id, Moment(before, clock), after)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,13 +12,16 @@ from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
+from tidemill.engine.aggregate.branches import Branch, behind_then, branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter, Counts
+from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.read.segments import Segments
 from tidemill.engine.read.source import records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded, read_segments
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.spark_writer import SparkWriter
+
+_NONE: Mapping[str, History] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +42,30 @@ class Stream:
     cached: DataFrame | None = None
 
     @staticmethod
-    def of(flow: Flow, source: Input, plan: BatchPlan, scan: Scan, writer: SparkWriter) -> Stream:
-        """The stream of an input in a batch; nothing runs yet."""
+    def of(  # noqa: PLR0913, PLR0917  all that its rows depend on
+        flow: Flow,
+        source: Input,
+        plan: BatchPlan,
+        scan: Scan,
+        writer: SparkWriter,
+        histories: Mapping[str, History] = _NONE,
+    ) -> Stream:
+        """The stream of an input in a batch; nothing runs yet.
+
+        `histories` are those of the tables of firings that the batch computes again.
+        """
         session = writer.session
         once = None if scan.rereadable else writer.cache(records(session, scan))
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
         branches = tuple(branch for branch, _ in paths)
-        decode = DecodeBatches.of(flow, source, plan)
+        then = {
+            behind_then(number): partial(histories[sink.table].watermarks_of, source.topic)
+            for number, sink in enumerate(flow.sinks)
+            if sink.table in histories
+        }
+        decode = replace(DecodeBatches.of(flow, source, plan), then=then)
         columns = [f.name for f in decode.decoder.schema]
         statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})

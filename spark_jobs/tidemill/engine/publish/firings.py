@@ -14,11 +14,14 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.errors import EngineError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
+from tidemill.core.plan.backfill_job import Replay
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.repair.replaying import is_readable
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.epochs import Epoch, History
@@ -37,7 +40,7 @@ from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
-from tidemill.engine.storage.state_table import State, pane_predicates
+from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.tables.keys import with_key_of
 
@@ -75,13 +78,15 @@ class Firings:
     """Folds the records of a batch, lets time pass, and merges what fires.
 
     `due` collects for each table at which batch clock time alone has something to do; None before anything fired.
-    `lost` counts records that came to windows whose trigger had finished.
+    `lost` counts records that came to windows whose trigger had finished. `histories` has the batches whose records are
+    folded, for tables that a backfill computes again.
     """
 
     plan: BatchPlan
     uris: Uris
     writers: RowWriters
     expected: ExpectedVersions
+    histories: Mapping[str, History] = field(default_factory=dict)
     due: dict[str, int] | None = None
     lost: int = 0
     results: FiringResults = field(init=False)
@@ -91,10 +96,31 @@ class Firings:
         self.results = FiringResults(writers=self.writers)
 
     def kept(self, sink: FiringSink) -> Kept | None:
-        """The state of a sink that the plan shows; None when there is none. It is read once."""
+        """The state of a sink before the first batch that is folded; None when there is none. It is read once."""
         if sink.table not in self._kept:
-            self._kept[sink.table] = self._read(sink, self.plan.position.slices)
+            self._kept[sink.table] = self._read(sink, self._before(sink))
         return self._kept[sink.table]
+
+    def _before(self, sink: FiringSink) -> SliceSet:
+        """The slices with the state before the first batch that is folded.
+
+        Raises:
+            EngineError: maintenance has removed some of them since the batch was planned.
+        """
+        replay, position = self._replay, self.plan.position
+        if replay is None:
+            return position.slices_of_firings
+        if not is_readable(replay.before, position.slices, horizon_of(self.uris, sink)):
+            raise EngineError(
+                f"{sink.table}: maintenance has removed what keys kept before batch {replay.since} since batch "
+                f"{self.plan.batch_id} was planned",
+                fix=f"compute all again: `tidemill rebuild {self.uris.pipeline}`",
+            )
+        return replay.before
+
+    @property
+    def _replay(self) -> Replay | None:
+        return None if self.plan.job is None else self.plan.job.replay
 
     def _read(self, sink: FiringSink, slices: SliceSet) -> Kept | None:
         with boundary(f"panes:{sink.table}", self.plan.batch_id):
@@ -108,26 +134,29 @@ class Firings:
         return Kept(keys, pieces)
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
-        """The job that folds the records of a batch; by default no time passes in it."""
-        history = history or History(epochs=(self.epoch,))
+        """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
+        history = history or self.history(sink)
         columns, marked = columns_left(sink, rows.columns), sink.marker is not None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
         old = None if kept is None else _waiting(kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
 
-    @property
-    def epoch(self) -> Epoch:
-        """The records of the batch: time passes after them, for all keys at once (`fire`)."""
+    def history(self, sink: FiringSink) -> History:
+        """The batches whose records the plan folds.
+
+        No time passes in the batch itself: it passes after its records, for all keys at once (`fire`).
+        """
         before = Moment(self.plan.position.watermark, micros(self.plan.clock))
-        return Epoch(self.plan.batch_id, before, Moment(before.watermark))
+        own = Epoch(self.plan.batch_id, before, Moment(before.watermark))
+        return self.histories.get(sink.table, History(epochs=(own,)))
 
     def fire(self, sink: FiringSink, found: pa.Table | None, after: int, nothing: Nothing) -> Fires:
         """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""
         kept = self.kept(sink)
         parts = [] if found is None else [found]
         keys = self._newest(sink, parts, kept)
-        passed = self._let_time_pass(sink, keys, after)
+        passed = self._let_time_pass(sink, keys, self._time_left(sink, after, folded=found is not None))
         if passed is not None:
             parts.append(passed)
             keys = self._newest(sink, parts, kept)
@@ -173,14 +202,24 @@ class Firings:
         """`AS_OF` of what the records of this batch leave; time that passes after them leaves the next number."""
         return self.plan.batch_id * 2
 
-    def _let_time_pass(self, sink: FiringSink, keys: pa.Table | None, after: int) -> pa.Table | None:
-        """Fold, without records, the keys that wait for what this batch moves watermark and clock to."""
-        waiting = None if keys is None or self.plan.live is None else _waiting(keys)
-        if waiting is None or not waiting.num_rows:
+    def _time_left(self, sink: FiringSink, after: int, *, folded: bool) -> History | None:
+        """The time that passes once records are folded; None where it has passed with them, or passes for no key."""
+        if (known := self.histories.get(sink.table)) is not None:
+            return None if folded else known
+        if self.plan.live is None:
             return None
         before, clock = self.plan.position.watermark, micros(self.plan.clock)
-        epoch = Epoch(self.plan.batch_id, Moment(before, clock), Moment(after, clock))
-        fold = OrderedFold(keys=sink.keys, window=sink.window, history=History(epochs=(epoch,)), columns=sink.keys)
+        return History(epochs=(Epoch(self.plan.batch_id, Moment(before, clock), Moment(after, clock)),))
+
+    @staticmethod
+    def _let_time_pass(sink: FiringSink, keys: pa.Table | None, history: History | None) -> pa.Table | None:
+        """Fold, without records, the keys that wait for a watermark or clock that comes in these batches."""
+        if keys is None or history is None:
+            return None
+        waiting = _waiting(keys)
+        if not waiting.num_rows:
+            return None
+        fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=sink.keys)
         return fold.over(waiting)
 
     def _note_lost(self, sink: FiringSink, parts: Sequence[pa.Table]) -> None:
@@ -201,9 +240,17 @@ class Firings:
     def _state(
         self, sink: FiringSink, keys: pa.Table | None, own: pa.Table | None, kept: Kept | None
     ) -> StagedRows | None:
-        """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces."""
+        """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces.
+
+        A backfill adds all that keys keep from now on, for it replaces the state from before.
+        """
         if keys is None:
             return None
+        if self._replay is not None:
+            keys = keys.filter(keys[KEPT].is_valid())
+            parts = [part for part in (own, None if kept is None else kept.pieces) if part is not None]
+            pieces = pa.concat_tables(parts, promote_options="permissive") if parts else None
+            return self._rows(sink, keys, pieces and alive(keys, pieces, sink.keys, KEPT, PIECE_ID))
         new = keys.filter(pc.greater_equal(keys[AS_OF], self._stamp))
         # Nothing has to be said of a key that kept nothing before and keeps nothing now.
         if kept is None or not kept.keys.num_rows:

@@ -32,6 +32,7 @@ from tidemill.tables.rewrite import Picked
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _PLACE = ("topic", "partition", "offset")
+_TABLE = "table_name"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class SideOutputs:
 
     A second pass reads the blocks that hold some. In a backfill, rows are late for forgotten windows. A late row is put
     aside only if the record was put aside before; `superseded` gives those records. All other late rows are in the
-    published windows already.
+    published windows already. Tables of `firings` are an exception: their late rows are in no firing, and late by the
+    watermark in any batch. A live batch names none: its late rows are all alike.
     """
 
     streams: Sequence[Stream]
@@ -48,6 +50,7 @@ class SideOutputs:
     plan: BatchPlan
     writers: RowWriters
     superseded: Callable[[], pa.Table]
+    firings: tuple[str, ...] = ()
 
     def rejected(self, spec: TableSpec) -> StagedRows | None:
         """Rows of `spec`, the quarantine, with every reason; None when no record was rejected.
@@ -63,7 +66,8 @@ class SideOutputs:
                 staged = self.writers.taken(pa.concat_tables(c.rejected for c in self.counts.values()))
             else:
                 staged = self._read([query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
-        return self._stamped(self._complete(spec, staged, counted))
+        self._complete(spec, staged.count, counted)
+        return self._stamped(staged)
 
     def late(self, spec: TableSpec) -> StagedRows | None:
         """Rows of `spec`, the late table; None when no row was late.
@@ -73,27 +77,39 @@ class SideOutputs:
         """
         if not self._late_rows:
             return None
-        watermark = self.plan.lateness_watermark
-        known = None if watermark in (BEGINNING, END) else moment(watermark)
         before = None if self.plan.job is None else self.superseded()
-        if before is not None and not before.num_rows:
+        if before is not None and not before.num_rows and not self.firings:
             return None
         with self._step():
-            staged = self._held_late(before) if self._is_held else self._read_late(before)
+            found = self._held_late(before) if self._is_held else self._read_late(before)
         if before is None:
-            staged = self._complete(spec, staged, self._late_rows)
-        return self._stamped(staged, watermark=pa.scalar(known, _TIMESTAMP))
+            self._complete(spec, sum(staged.count for staged in found), self._late_rows)
+        watermarks = map(_known, (self.plan.lateness_watermark, self.plan.position.watermark))
+        parts = [self._stamped(staged, watermark=at) for staged, at in zip(found, watermarks, strict=False)]
+        if self._is_held:
+            return self.writers.taken(pa.concat_tables(part.rows for part in parts))
+        return self.writers.together(parts)
 
-    def _held_late(self, before: pa.Table | None) -> StagedRows:
+    def _held_late(self, before: pa.Table | None) -> list[StagedRows]:
+        """The late rows of tables of firings last, if there are such tables; all others first."""
         rows = pa.concat_tables(c.late for c in self.counts.values())
-        return self.writers.taken(rows if before is None else agreeing(before.column_names, rows, before))
+        own = pc.is_in(rows[_TABLE], pa.array(self.firings, pa.string()))
+        others = rows.filter(pc.invert(own))
+        parts = [others if before is None else agreeing(before.column_names, others, before)]
+        return [self.writers.in_driver(part) for part in (*parts, *([rows.filter(own)] if self.firings else []))]
 
-    def _read_late(self, before: pa.Table | None) -> StagedRows:
+    def _read_late(self, before: pa.Table | None) -> list[StagedRows]:
+        """The same as `_held_late`, read again."""
         parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
+        own = [part.where(part[_TABLE].isin(list(self.firings))) for part in parts] if self.firings else []
+        others = [part.where(~part[_TABLE].isin(list(self.firings))) for part in parts] if self.firings else parts
         if before is not None:
-            there = self.writers.spark.session.createDataFrame(before)
-            parts = [part.join(there, before.column_names, "left_semi") for part in parts]
-        return self._read(parts)
+            there = self.writers.spark.session.createDataFrame(before) if before.num_rows else None
+            others = [
+                part.where("false") if there is None else part.join(there, before.column_names, "left_semi")
+                for part in others
+            ]
+        return [self._read(each) for each in (others, own) if each]
 
     @property
     def _late_rows(self) -> int:
@@ -121,16 +137,19 @@ class SideOutputs:
         whole = reduce(DataFrame.unionByName, parts)
         return self.writers.stage(whole, at_most=sum(c.side_outputs for c in self.counts.values()))
 
-    def _complete(self, spec: TableSpec, staged: StagedRows, counted: int) -> StagedRows:
-        """These rows, which must be as many as the pass has counted: none may be lost between two readings."""
-        if staged.count != counted:
+    def _complete(self, spec: TableSpec, found: int, counted: int) -> None:
+        """Check that there are as many rows as the pass has counted: none may be lost between two readings."""
+        if found != counted:
             where = f"{self.plan.pipeline}: batch {self.plan.batch_id}: table {spec.name}"
-            raise went_away(where, expected=counted, found=staged.count)
-        return staged
+            raise went_away(where, expected=counted, found=found)
 
     def _stamped(self, staged: StagedRows, **values: pa.Scalar) -> StagedRows:
         batch_id, clock = pa.scalar(self.plan.batch_id, pa.int64()), pa.scalar(self.plan.clock, _TIMESTAMP)
         return staged.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
+
+
+def _known(watermark: int) -> pa.Scalar:
+    return pa.scalar(None if watermark in (BEGINNING, END) else moment(watermark), _TIMESTAMP)
 
 
 @dataclass(frozen=True)

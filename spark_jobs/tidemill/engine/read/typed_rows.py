@@ -4,14 +4,16 @@ A row has the columns of its contract and hidden columns. `_topic`, `_partition`
 record it comes from, `_block` in which part of the batch it is. `_time` is its event time in microseconds, `_behind`
 how far that is behind the watermark. `_error` is the decoder's error, `_broken` a bit mask of the row rules that it
 breaks; `_unmatched` has those of its bits that are about patterns. `_mark` is the watermark that the record tells, in
-microseconds, if its input has an expression for it. `_raw` is the record's value where `_held` is true:
-in every row of a second pass for side outputs, and in the first pass if the batch is not large.
+microseconds, if its input has an expression for it. `_behind_N` is there for each table of firings, with the number N,
+that a backfill computes again: it counts from the watermark before the batch in which the record counts. `_raw` is the
+record's value where `_held` is true: in every row of a second pass for side outputs, and in the first pass if the batch
+is not large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -49,6 +51,10 @@ _HELD_RECORDS, _HELD_BYTES = 250_000, 16 * 2**20
 """The values of a batch of so many records are held in its first pass: so many bytes in each task."""
 
 _Batches = Iterator[pa.RecordBatch]
+
+Watermarks = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+"""Gives, for partitions and offsets of a topic, the watermarks by which their records are late or not."""
+
 _HEAD = pa.schema(
     [
         pa.field("_partition", pa.int32()),
@@ -69,9 +75,10 @@ _TAIL = pa.schema(
 _UNMATCHED = pa.field(UNMATCHED, pa.int64())
 
 
-def row_schema(decoder: Decoder, patterns: Collection[object]) -> pa.Schema:
-    """The columns of decoded rows, with or without `_unmatched`."""
-    return pa.schema([*_HEAD, *decoder.schema, *_TAIL, *([_UNMATCHED] if patterns else [])])
+def row_schema(decoder: Decoder, patterns: Collection[object], behind: Iterable[str] = ()) -> pa.Schema:
+    """The columns of decoded rows, with or without `_unmatched`, and with those of `behind`."""
+    more = [pa.field(name, pa.int64()) for name in behind]
+    return pa.schema([*_HEAD, *decoder.schema, *_TAIL, *more, *([_UNMATCHED] if patterns else [])])
 
 
 def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
@@ -139,9 +146,10 @@ ANY_TIME = EventTimes(earliest=BEGINNING, latest=END)
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `_behind` counts from `watermark`. `diverted` is the reason to reject every record, if there is one. `patterns` are
-    the rules about texts, with their bits. `only` is a bitmap of the blocks to decode: records of other blocks are left
-    out, and values are held. Without it, each task holds the first `held` bytes of values.
+    `_behind` counts from `watermark`, and each column named in `then` from the watermarks that it gives. `diverted` is
+    the reason to reject every record, if there is one. `patterns` are the rules about texts, with their bits. `only` is
+    a bitmap of the blocks to decode: records of other blocks are left out, and values are held. Without it, each task
+    holds the first `held` bytes of values.
     """
 
     decoder: Decoder
@@ -153,6 +161,7 @@ class DecodeBatches:
     held: int = 0
     diverted: str | None = None
     patterns: tuple[tuple[int, Matches], ...] = ()
+    then: Mapping[str, Watermarks] = field(default_factory=dict)
 
     @staticmethod
     def of(flow: Flow, source: Input, plan: BatchPlan) -> DecodeBatches:
@@ -182,7 +191,7 @@ class DecodeBatches:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the decoded rows."""
-        return row_schema(self.decoder, self.patterns)
+        return row_schema(self.decoder, self.patterns, self.then)
 
     def run(self, batches: _Batches) -> _Batches:
         """Decode batches of records; with `only`, batches without wanted records are left out."""
@@ -213,12 +222,19 @@ class DecodeBatches:
         raw, errors = (values, _with_codes(errors)) if held else (pa.nulls(len(values), pa.binary()), errors)
         there = pa.array(np.full(len(values), held))
         tail = [time, self._behind(time), pa.array(blocks), errors, raw, there]
+        tail += [self._behind_then(batch, time, watermarks) for watermarks in self.then.values()]
         tail += [self._unmatched(decoded.columns)] if self.patterns else []
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _behind(self, time: pa.Int64Array) -> pa.Int64Array:
         return pc.subtract(bounded(self.watermark), time)
+
+    @staticmethod
+    def _behind_then(batch: pa.RecordBatch, time: pa.Int64Array, watermarks: Watermarks) -> pa.Int64Array:
+        partitions, offsets = (batch.column(at).cast(pa.int64()).to_numpy() for at in (0, 1))
+        then = np.clip(watermarks(partitions, offsets), -_FURTHEST, _FURTHEST)
+        return pc.subtract(pa.array(then), time)
 
     def _unmatched(self, rows: pa.RecordBatch) -> pa.Int64Array:
         """The bits of the patterns that each row breaks; a null breaks none."""

@@ -38,6 +38,13 @@ def forgotten_app(pipeline: str, sink: StatefulSink) -> str:
     return f"{pipeline}/forgotten/{sink.table}"
 
 
+def horizon_of(uris: Uris, sink: StatefulSink) -> int | None:
+    """The first batch whose state is there completely; None if maintenance never removed superseded state."""
+    state = State.of(uris, sink)
+    horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.owner, sink))
+    return None if horizon is None else int(horizon)
+
+
 def check_horizon(uris: Uris, sink: StatefulSink, to: int) -> None:
     """Refuse to go back to batch `to` if maintenance has removed state that was visible after it.
 
@@ -46,8 +53,7 @@ def check_horizon(uris: Uris, sink: StatefulSink, to: int) -> None:
     Raises:
         EngineError: maintenance has removed such state.
     """
-    state = State.of(uris, sink)
-    horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.owner, sink))
+    horizon = horizon_of(uris, sink)
     if horizon is not None and to < horizon:
         raise EngineError(
             f"{uris.pipeline}: maintenance has removed state of batch {to}; what batch {horizon} had is there",

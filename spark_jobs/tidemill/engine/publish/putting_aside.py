@@ -1,4 +1,4 @@
-"""Writes what a batch puts aside, and takes out of side tables what a repair lets in."""
+"""Writes what a batch puts aside: rejected records to the quarantine, late ones to the late table."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Mapping
 
 from tidemill.core.plan.amendments import Repair, SideOutput
 from tidemill.core.plan.backfill_job import Backfill
-from tidemill.core.plan.plan import BatchPlan
 from tidemill.engine.publish.publishing import Publisher
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
 
 
-def put_aside(outputs: SideOutputs, publisher: Publisher, plan: BatchPlan, job: Backfill | None) -> Mapping[str, int]:
-    """Write rejected and late rows; return how many records were rejected for each reason. `job` is as in `publish`."""
-    quarantine, late_table = publisher.uris.quarantine(), publisher.uris.late()
+def put_aside(publisher: Publisher, outputs: SideOutputs, job: Backfill | None) -> Mapping[str, int]:
+    """Write rejected and late rows; return how many records were rejected for each reason.
+
+    `job` is the backfill after this batch. A repair takes its own records out of their table.
+    """
+    plan, quarantine, late_table = publisher.plan, publisher.uris.quarantine(), publisher.uris.late()
     rejected, late = outputs.rejected(quarantine), outputs.late(late_table)
     reasons = rejected.writer.tally(rejected.rows) if rejected else {}
     match plan.work:

@@ -1,0 +1,77 @@
+"""Which batches have read what counts now, in their order: those that no rewind took back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.plan.amendments import Repair
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.work import Kind
+
+Superseded = Mapping[int, tuple[BatchRange, ...]]
+"""The batches that each batch of a backfill has superseded, or will."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A batch that brought records or let time pass, and the watermark after it."""
+
+    plan: BatchPlan
+    after: int
+
+    def feeds(self, table: str) -> bool:
+        """Whether the batch may bring records to a table of firings, or let time pass for it."""
+        work = self.plan.work
+        return self.plan.live is not None or (isinstance(work, Repair) and work.only in {None, table})
+
+
+def lineage(batches: Iterable[IndexedBatch], target: Callable[[int], int]) -> list[IndexedBatch]:
+    """The live batches and repairs among committed batches, without those that rewinds took back.
+
+    `batches` are in order; those before the first of them do not matter. `target` gives the batch that a rewind went
+    back to. Backfills and folds read again what these batches have read, so they are no part of it.
+    """
+    before: dict[int, IndexedBatch | None] = {}
+    heads: dict[int, IndexedBatch | None] = {}
+    head: IndexedBatch | None = None
+    for batch in batches:
+        if batch.kind is Kind.REWIND:
+            # It may also go forward again, to a batch that an earlier rewind took back.
+            head = heads.get(target(batch.batch_id))
+        elif batch.kind in {Kind.LIVE, Kind.REPAIR}:
+            before[batch.batch_id], head = head, batch
+        heads[batch.batch_id] = head
+    found: list[IndexedBatch] = []
+    while head is not None:
+        found.append(head)
+        head = before[head.batch_id]
+    return found[::-1]
+
+
+def origins_of(batch: IndexedBatch, superseded: Superseded) -> tuple[int, int]:
+    """The first and the last batch that had first read what the slice of `batch` holds."""
+    return origins(batch.folded or (BatchRange(batch.batch_id, batch.batch_id + 1),), superseded)
+
+
+def origins(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[int, int]:
+    """The first and the last batch that had first read what the slices of `batches` hold.
+
+    Raises:
+        ValueError: a backfill has superseded nothing.
+    """
+    ends: list[tuple[int, int]] = []
+    for each in batches:
+        inside = sorted(b for b in superseded if b in each)
+        ends += [origins(superseded[b], superseded) for b in inside]
+        own = [b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None]
+        ends += [(min(own), max(own))] if own else []
+    return min(first for first, _ in ends), max(last for _, last in ends)
+
+
+def _first(batches: BatchRange, without: Iterable[int], *, last: bool = False) -> int | None:
+    """The first batch of a range, or the last one, that is not among some others; None if there is none."""
+    others = set(without)
+    return next((b for b in batches.batches[:: -1 if last else 1] if b not in others), None)

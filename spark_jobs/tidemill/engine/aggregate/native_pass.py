@@ -30,8 +30,8 @@ COUNTS, BLOCKS, REFUSED, TABLE = "counts", "blocks", "refused", "table:"
 PANE, PANE_END = "_pane", "_pane_end"
 """The start of the pane that an aggregate is about and, of a session, its end, in microseconds."""
 
-_PART = 100_000
-"""So many records are decoded and aggregated at once, or more."""
+_PART, _PART_BYTES = 100_000, 2**26
+"""So many records are decoded and aggregated at once, or records of so many bytes."""
 
 _MOST_BYTES = 2**28
 """The most bytes of aggregates that a task gives."""
@@ -151,14 +151,14 @@ def _partial(aggregation: Aggregation, entering: pa.Table) -> pa.Table:
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """The batches, joined to parts of `_PART` records or more; an empty task has one part without records."""
-    part, size = [], 0
+    """The batches, joined to parts of `_PART` records or `_PART_BYTES` of them, or more."""
+    part, count, size = [], 0, 0
     for batch in batches:
         part.append(batch)
-        size += batch.num_rows
-        if size >= _PART:
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count >= _PART or size >= _PART_BYTES:
             yield part
-            part, size = [], 0
+            part, count, size = [], 0, 0
     if part:
         yield part
 

@@ -39,10 +39,7 @@ _COLUMNS = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Parquet files whose records of `ranges` are read in `parts` parts; with `exact`, the files hold no others.
-
-    Each file is divided into the same number of parts, as far as it goes.
-    """
+    """Parquet files whose records of `ranges` are read in `parts` parts; with `exact`, the files hold no others."""
 
     files: tuple[str, ...]
     ranges: tuple[OffsetRange, ...]
@@ -67,11 +64,19 @@ class Segments:
             OSError: a file is not there, or damaged.
         """
         lookup = None if self.exact else Lookup(self.ranges)
+        for rows in self._of_part(number):
+            inside = rows if lookup is None else _inside(rows, lookup)
+            if inside.num_rows:
+                yield from inside.combine_chunks().to_batches()
+
+    def _of_part(self, number: int) -> Iterator[pa.Table]:
+        """Whole files where there are enough of them, otherwise a share of each."""
+        if len(self.files) >= self.parts:
+            for file in self.files[number :: self.parts]:
+                yield from _share(file, 0, 1)
+            return
         for file in self.files:
-            for rows in _share(file, number, self.parts):
-                inside = rows if lookup is None else _inside(rows, lookup)
-                if inside.num_rows:
-                    yield from inside.combine_chunks().to_batches()
+            yield from _share(file, number, self.parts)
 
     def frame(self, session: SparkSession, made: OfBatches, schema: str) -> DataFrame:
         """The rows that workers make of all records, a task for each part; `schema` is DDL text of the rows."""
@@ -84,17 +89,19 @@ class Segments:
 
 
 def _share(file: str, number: int, parts: int) -> Iterator[pa.Table]:
-    """One of `parts` equal parts of a file's records, in order."""
+    """One of `parts` shares of a file's records, in order: whole row groups if there are enough of them."""
     with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-        count, begin = parquet.metadata.num_rows, 0
-        first, last = count * number // parts, count * (number + 1) // parts
-        for group in range(parquet.num_row_groups):
-            size = parquet.metadata.row_group(group).num_rows
-            low, high = max(first - begin, 0), min(last - begin, size)
+        sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+        count, begin, whole = sum(sizes), 0, len(sizes) >= parts
+        for group, size in enumerate(sizes):
+            if whole:
+                low, high = (0, size) if group * parts // len(sizes) == number else (0, 0)
+            else:
+                low, high = (max(min(count * n // parts - begin, size), 0) for n in (number, number + 1))
+            begin += size
             if low < high:
                 rows = parquet.read_row_group(group, columns=_COLUMNS.names).select(_COLUMNS.names)
                 yield rows.slice(low, high - low).cast(_COLUMNS)
-            begin += size
 
 
 def _inside(rows: pa.Table, lookup: Lookup) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, a_project, rows_of, sorted_rows
-from support.random_pipelines import CLOCK, draw, records
+from support.random_pipelines import CLOCK, CONTRACT, TABLE, draw, records
 from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.errors import DeclarationError
 from tidemill.engine import worker_pass
+from tidemill.engine.aggregate import native_plan
 from tidemill.engine.aggregate.native_plan import left_to_spark_sql
 
 pytestmark = pytest.mark.spark
@@ -67,3 +70,41 @@ def test_workers_and_spark_sql_give_the_same(
     assert len(found) == 3
     assert here.everything() == there.everything()
     assert state_of(here) == state_of(there)
+
+
+def test_task_that_gives_up_leaves_the_batch_to_spark_sql(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tidemill.engine")
+    monkeypatch.setattr(native_plan, "_MOST_BYTES", 10)
+    gave_up, there = (a_mill(tmp_path / way, spark, 0, way) for way in ("auto", "spark"))
+    assert run_all(gave_up, 0) == run_all(there, 0)
+    assert gave_up.everything() == there.everything()
+    assert state_of(gave_up) == state_of(there)
+    assert sum("bytes of aggregates in one task" in each.message for each in caplog.records) == 3
+
+
+FAILING = """
+from tidemill import *
+
+with Pipeline("drawn", every="1 minute") as pipeline:
+    readings = pipeline.read("events", contract="readings", event_time="ts")
+    readings.with_columns(y="a + 1L").window(Tumbling("10 s")).aggregate(v0=Max("y")).publish("t", contract="t")
+"""
+T = TABLE.replace("COLUMNS", "      - {name: v0, logicalType: integer}\n")
+
+
+def test_number_that_overflows_fails_a_batch_with_the_words_of_spark(tmp_path: Path, spark: Any) -> None:
+    said = []
+    for way in ("auto", "spark"):
+        project = a_project(tmp_path / way, FAILING, {"readings": CONTRACT, "t": T}, aggregate=way)
+        mill = Mill(project, spark, "drawn")
+        assert left_to_spark_sql(project.pipeline("drawn")) == ""
+        mill.log.create_topic("events", partitions=1)
+        mill.feed([b'{"ts": "2026-01-01T00:00:01Z", "a": 9223372036854775807, "f": true}'])
+        with pytest.raises(DeclarationError) as caught:
+            mill.run(clock=CLOCK)
+        said.append((caught.value.message, caught.value.fix))
+        assert mill.everything() == {"t": [], "quarantine": [], "late": []}
+    assert said[0] == said[1]
+    assert "overflow" in said[0][0]

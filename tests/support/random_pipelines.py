@@ -34,6 +34,14 @@ schema:
       - {type: custom, engine: tidemill, name: odd, implementation: "a & 1L = 1L", severity: warning}
 """
 
+TABLE = (
+    CONTRACT[: CONTRACT.index("    customProperties")].replace("readings", "t")
+    + """    properties:
+      - {name: window_start, logicalType: timestamp}
+      - {name: window_end, logicalType: timestamp}
+COLUMNS"""
+)
+
 TYPES = {"t": "string", "u": "string", "i": "integer, physicalType: int", "a": "integer", "f": "boolean", "d": "date"}
 FILTERS = ("i > 0", "NOT f", "t LIKE 'a%' OR t IS NULL", "u <> t", "a IN (1, 2, 3, 5, 8)", "length(t) < 4", "p > i")
 COLUMNS = {

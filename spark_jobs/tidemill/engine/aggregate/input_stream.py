@@ -82,6 +82,11 @@ class Stream:
         """The files that Python workers can read by themselves; None if Spark has to."""
         return Segments.of(self.scan)
 
+    @property
+    def tasks(self) -> int:
+        """About how many tasks read it."""
+        return max(len(self.scan.ranges), 1) if self.segments is None else self.segments.parts
+
     def diverted(self, reason: str | None) -> Stream:
         """This stream, with every record rejected for `reason`; unchanged when `reason` is None."""
         return self if reason is None else replace(self, decode=replace(self.decode, diverted=reason))

@@ -33,9 +33,6 @@ PANE, PANE_END = "_pane", "_pane_end"
 _PART, _PART_BYTES = 100_000, 2**26
 """So many records are decoded and aggregated at once, or records of so many bytes."""
 
-_MOST_BYTES = 2**28
-"""The most bytes of aggregates that a task gives."""
-
 _OUTPUT = pa.schema([("topic", pa.string()), ("what", pa.string()), ("body", pa.binary())])
 
 
@@ -58,6 +55,7 @@ class NativePass:
     """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated.
 
     A task brings back side outputs of up to `held` bytes; if there are more, it brings none, and a second pass has to.
+    It gives up if its aggregates are more than `most` bytes.
     """
 
     topic: str
@@ -67,6 +65,7 @@ class NativePass:
     aggregations: tuple[Aggregation, ...]
     strays: Strays
     held: int
+    most: int
 
     def of_task(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The result of one task, as rows of `SCHEMA`. A task that gives up says why, and nothing else."""
@@ -113,7 +112,7 @@ class NativePass:
                 rows = computed(aggregation.merged, rows)
             size += rows.nbytes
             told[f"{TABLE}{number}"] = rows
-        if size > _MOST_BYTES:
+        if size > self.most:
             raise NotComputed(f"{size:,} bytes of aggregates in one task", expected=True)
         return told
 

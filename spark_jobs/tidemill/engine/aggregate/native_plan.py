@@ -27,6 +27,9 @@ from tidemill.tables.arrow_types import schema_fields
 _HELD_BYTES = 16 * 2**20
 """The most bytes of side outputs that a task brings back."""
 
+_MOST_BYTES = 2**29
+"""The most bytes of aggregates that all tasks give together: half of what Spark lets a driver collect."""
+
 _INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
 """The prefixes of columns of branches."""
 
@@ -36,7 +39,7 @@ _COUNTED = ("_partition", "_time", "_broken", "_rejected")
 def native_passes(streams: Sequence[Stream]) -> tuple[NativePass, ...]:
     """The passes over all inputs; none if Spark has to do one of them."""
     try:
-        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter) for s in streams)
+        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=s.tasks) for s in streams)
     except LeftToSpark:
         return ()
 
@@ -48,7 +51,7 @@ def left_to_spark_sql(flow: Flow) -> str:
             decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
             branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
             text = branch_out(checked(source, decode.times), columns, ways, marked=source.watermark is not None)
-            native_pass(decode, text, branches, Counter(source, [0], branches))
+            native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1)
     except LeftToSpark as reason:
         return _INNER.sub("", str(reason))
     return ""
@@ -58,8 +61,10 @@ class LeftToSpark(Exception):
     """A batch uses something that is not known to give the same in DuckDB; the text says what."""
 
 
-def native_pass(decode: DecodeBatches, statement: str, branches: Sequence[Branch], counter: Counter) -> NativePass:
-    """The pass over one input whose rows `statement` spreads over `branches`.
+def native_pass(
+    decode: DecodeBatches, statement: str, branches: Sequence[Branch], counter: Counter, *, tasks: int
+) -> NativePass:
+    """The pass over one input, by at most about `tasks` tasks, whose rows `statement` spreads over `branches`.
 
     Raises:
         LeftToSpark: Spark has to do it.
@@ -79,6 +84,7 @@ def native_pass(decode: DecodeBatches, statement: str, branches: Sequence[Branch
         counted=_translated(select(counts, ROWS), branched.output),
         aggregations=tuple(_aggregation(branch, branched.output) for branch in branches),
         held=_HELD_BYTES,
+        most=_MOST_BYTES // tasks,
         strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, branched.output)),
     )
 

@@ -27,7 +27,7 @@ _PATIENCE = 600.0
 
 
 def load_classes(jars: Path, folder: Path, archive: Path) -> None:
-    """Run batches of a new project in `folder`, by each way of writing, and let Java write `archive` at its end.
+    """Run batches of a new project in `folder`, in each way, and let Java write `archive` at its end.
 
     It ends the Spark of this process.
     """
@@ -37,8 +37,8 @@ def load_classes(jars: Path, folder: Path, archive: Path) -> None:
     java = session.sparkContext._gateway.proc  # type: ignore[union-attr]
     project = Project.load(folder)
     project.log().create_topic("orders", 2)  # type: ignore[attr-defined]
-    for writer in ("delta-rs", "spark"):
-        _run(Project(folder, replace(project.settings, writer=writer)), session)
+    for writer, aggregate in (("delta-rs", "auto"), ("spark", "spark")):
+        _run(Project(folder, replace(project.settings, writer=writer, aggregate=aggregate)), session)
     session.stop()
     # Java ends when nobody can tell it anything any more.
     java.stdin.close()

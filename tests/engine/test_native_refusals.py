@@ -31,6 +31,16 @@ LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
         "t LIKE ANY ('a', 'b')",
         "t <=> t",
         "d < t",
+        "a | b4 & a",
+        "a | 2L >> 1",
+        "(a & 6L) | a & a | a >> 1",
+        "d5 * 2",
+        "d5 + (2)",
+        "-2L + d5",
+        "d5 * CAST(2 AS BIGINT)",
+        "-9223372036854775808L",
+        "t = '\0'",
+        "concat_ws(',')",
         "map(a)",
         "count(DISTINCT a)",
         "count(a, i)",
@@ -105,6 +115,7 @@ LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
 )
 def test_expression_without_a_rule_is_refused(expression: str) -> None:
     fields = (Field(name="a", type=LONG), Field(name="i", type=INTEGER), Field(name="d", type=DecimalType(38, 9)))
+    fields += (Field(name="b4", type=LONG), Field(name="d5", type=DecimalType(5, 0)))
     fields += (Field(name="b2", type=BINARY), Field(name="b3", type=BINARY), Field(name="t", type=Scalar.STRING))
     assert isinstance(translated(f"SELECT {expression} AS `x` FROM {ROWS}", fields), str)
 

@@ -32,6 +32,7 @@ VALUES = {
     "g": (Scalar.BOOLEAN, (None, True, False)),
     "d": (Scalar.DATE, DAYS),
     "ts": (Scalar.TIMESTAMP, MOMENTS),
+    "z": (Decimal(5, 0), (None, Number(0), Number(-7), Number(99999))),
     "p": (Decimal(10, 2), (None, *map(Number, ("0.00", "-0.05", "99999999.99")))),
 }
 OF_ROWS = """
@@ -61,6 +62,21 @@ contains(t, '')
 t IN ('a', 'ä', '')
 t NOT IN ('a', u)
 i IN (0, 7, NULL)
+t = 'it''s'
+t = "it's"
+t IN ('it''s', 'a' 'b')
+coalesce(t, 'a''')
+coalesce(i, -2147483648)
+coalesce(i, -2147483649)
+coalesce(a, -9223372036854775808)
+least(a, -9223372036854775808)
+a | (b & 255L)
+a & b | 6L
+(a | 6L) & b
+z * z
+z + z
+z + i
+p > -1.5
 a > 2147483647
 a >= 9223372036854775807
 a = 2147483648

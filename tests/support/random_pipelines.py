@@ -92,7 +92,8 @@ def draw(chance: random.Random) -> Drawn:
     steps = "".join(f"    .filter({text!r})\n" for text in chance.sample(FILTERS, chance.randrange(3)))
     added = ", ".join(f'{name}="{chance.choice(texts)}"' for name, texts in COLUMNS.items())
     tables = [_table(chance, number) for number in range(chance.choice((1, 1, 2)))]
-    read = 'readings = pipeline.read("events", contract="readings", event_time="ts", delay="3 seconds")'
+    clock = chance.choice(('delay="3 seconds"', 'delay="3 seconds"', 'watermark="CASE WHEN f THEN ts END"'))
+    read = f'readings = pipeline.read("events", contract="readings", event_time="ts", {clock})'
     lines = [read, f"rows = (readings{steps.replace(chr(10), '').replace('    .', '.')}.with_columns({added}))"]
     body = "\n    ".join([*lines, *(text for text, _ in tables)])
     text = f"from tidemill import *\n\nwith Pipeline('drawn', every='1 minute') as pipeline:\n    {body}\n"

@@ -21,6 +21,7 @@ from tidemill.contracts.metrics import Metric, row_count, value_count
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.query_prefixes import without_prefix
 from tidemill.core.contract.schema import Array, Object, Scalar
+from tidemill.core.sql.dialect import OwnSpark
 from tidemill.core.sql.text import quoted
 
 OBJECTS = ("object", "table", "model", "schema")
@@ -128,8 +129,8 @@ def _read(query: str) -> tuple[Any, list[Any]]:
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     try:
-        statements = parse(query, dialect="spark")
-        tokens = tokenize(query, dialect="spark")
+        statements = parse(query, dialect=OwnSpark)
+        tokens = tokenize(query, dialect=OwnSpark)
     except (SqlglotError, RecursionError) as error:
         said = str(error).splitlines()[0]
         # The parser names its own classes.

@@ -14,7 +14,16 @@ _SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITI
 """Functions whose arguments are not a plain list, such as CAST(x AS INT)."""
 
 
-class Written(Spark):
+class OwnSpark(Spark):
+    """sqlglot's Spark, with texts as Spark reads them: in quotes, a doubled quote is one, `'it''s'`."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Texts and their escapes."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+
+class Written(OwnSpark):
     """Spark SQL as it is written: functions keep their names, and words without brackets are columns.
 
     sqlglot's own dialect renames functions, so that they can be translated to other databases.

@@ -16,7 +16,7 @@ from tidemill.engine.aggregate.branches import Branch, behind_then, branch_out, 
 from tidemill.engine.aggregate.counting import Counter, Counts
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.read.segments import Segments
-from tidemill.engine.read.source import records
+from tidemill.engine.read.source import most_tasks, records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded, read_segments
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.spark_writer import SparkWriter
@@ -85,7 +85,7 @@ class Stream:
     @property
     def tasks(self) -> int:
         """About how many tasks read it."""
-        return max(len(self.scan.ranges), 1) if self.segments is None else self.segments.parts
+        return most_tasks(self.scan) if self.segments is None else self.segments.parts
 
     def diverted(self, reason: str | None) -> Stream:
         """This stream, with every record rejected for `reason`; unchanged when `reason` is None."""

@@ -52,8 +52,8 @@ def found_natively(
     """The result of one job over all streams; None if Spark has to do it all, because a task gave up."""
     frames = [_frame(s, each) for s, each in zip(streams, passes, strict=True)]
     told = _Told.of(writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist())
-    for why, expected in told.refused:
-        _log.log(logging.INFO if expected else logging.WARNING, "Spark aggregates records that DuckDB left: %s", why)
+    for why, expected in sorted(told.refused):
+        _log.log(logging.INFO if expected else logging.WARNING, "Spark SQL aggregates this batch: %s", why)
     if told.refused:
         return None
     by_topic = {s.source.topic: told.counts(s) for s in streams}
@@ -90,10 +90,10 @@ class _Told:
         return told
 
     @property
-    def refused(self) -> list[tuple[str, bool]]:
+    def refused(self) -> set[tuple[str, bool]]:
         """Why tasks gave up, and whether that may happen."""
         parts = [part for (_, what), parts in self.rows.items() if what == REFUSED for part in parts]
-        return [(row["why"], row["expected"]) for part in parts for row in part.to_pylist()]
+        return {(row["why"], row["expected"]) for part in parts for row in part.to_pylist()}
 
     def counts(self, stream: Stream) -> Counts:
         """The counts of one input."""
@@ -103,7 +103,7 @@ class _Told:
         found = {}
         for name in stream.counter.expressions:
             values = [value for part in numbers for value in part[name].to_pylist() if value is not None]
-            found[name] = (max if name.startswith(GREATEST) else sum)(values) if values else None
+            found[name] = max(values, default=None) if name.startswith(GREATEST) else sum(values)
         bitmaps = [np.frombuffer(part["bitmap"][0].as_py(), np.uint8) for part in blocks]
         stray = reduce(np.bitwise_or, bitmaps).tobytes() if bitmaps else b""
         return stream.counter.counts(

@@ -30,8 +30,8 @@ COUNTS, BLOCKS, REFUSED, TABLE = "counts", "blocks", "refused", "table:"
 PANE, PANE_END = "_pane", "_pane_end"
 """The start of the pane that an aggregate is about and, of a session, its end, in microseconds."""
 
-_PART, _PART_BYTES = 100_000, 2**26
-"""So many records are decoded and aggregated at once, or records of so many bytes."""
+_PART_BYTES = 2**26
+"""Records of so many bytes are one part, however few they are."""
 
 _OUTPUT = pa.schema([("topic", pa.string()), ("what", pa.string()), ("body", pa.binary())])
 
@@ -55,7 +55,7 @@ class NativePass:
     """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated.
 
     A task brings back side outputs of up to `held` bytes; if there are more, it brings none, and a second pass has to.
-    It gives up if its aggregates are more than `most` bytes.
+    It gives up if its aggregates are more than `most` bytes. `part` records are decoded and aggregated at once.
     """
 
     topic: str
@@ -66,6 +66,7 @@ class NativePass:
     strays: Strays
     held: int
     most: int
+    part: int
 
     def of_task(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The result of one task, as rows of `SCHEMA`. A task that gives up says why, and nothing else."""
@@ -73,16 +74,15 @@ class NativePass:
             found = self._over(batches)
         except NotComputed as error:
             found = _refused(error, expected=error.expected)
-        except (OSError, pa.ArrowException) as error:
-            # Spark says what is wrong with the files of a log.
-            found = _refused(error, expected=True)
+        except pa.ArrowException as error:
+            found = _refused(error, expected=False)
         rows = [{"topic": self.topic, "what": what, "body": _packed(rows)} for what, rows in found.items()]
         # A task without records has nothing to tell.
         yield from pa.Table.from_pylist(rows, _OUTPUT).to_batches()
 
     def _over(self, batches: Iterator[pa.RecordBatch]) -> Mapping[str, pa.Table]:
         found = _Found()
-        for part in _parts(batches):
+        for part in _parts(_read(batches), self.part):
             rows = pa.Table.from_batches([self.decode.whole(batch) for batch in part])
             self._take(rows, found)
         return self._told(found)
@@ -149,21 +149,31 @@ def _partial(aggregation: Aggregation, entering: pa.Table) -> pa.Table:
     return computed(aggregation.partial, entering)
 
 
-def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """The batches, joined to parts of `_PART` records or `_PART_BYTES` of them, or more."""
+def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches; a file that cannot be read is left to Spark, which says what is wrong with it."""
+    try:
+        yield from batches
+    except (OSError, pa.ArrowException) as error:
+        raise NotComputed(str(error), expected=True) from error
+
+
+def _parts(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[list[pa.RecordBatch]]:
+    """The batches in parts of up to `most` records, or twice as many, and of about `_PART_BYTES` bytes."""
     part, count, size = [], 0, 0
-    for batch in batches:
-        part.append(batch)
-        count, size = count + batch.num_rows, size + batch.nbytes
-        if count >= _PART or size >= _PART_BYTES:
-            yield part
-            part, count, size = [], 0, 0
+    for whole in batches:
+        for batch in (whole.slice(start, most) for start in range(0, whole.num_rows, most)):
+            part.append(batch)
+            count, size = count + batch.num_rows, size + batch.nbytes
+            if count >= most or size >= _PART_BYTES:
+                yield part
+                part, count, size = [], 0, 0
     if part:
         yield part
 
 
 def _refused(error: Exception, *, expected: bool) -> Mapping[str, pa.Table]:
-    return {REFUSED: pa.table({"why": [str(error)], "expected": [expected]})}
+    first, *_ = [*str(error).splitlines(), ""]
+    return {REFUSED: pa.table({"why": [first], "expected": [expected]})}
 
 
 def _packed(rows: pa.Table) -> bytes:

@@ -20,7 +20,7 @@ from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, N
 from tidemill.engine.aggregate.native_strays import WRITTEN, LateRows, Strays
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.native.translation import Translation, translated
-from tidemill.engine.read.typed_rows import MARK, DecodeBatches, checked
+from tidemill.engine.read.typed_rows import MARK, DecodeBatches, EventTimes, checked
 from tidemill.engine.spark.query import ROWS
 from tidemill.tables.arrow_types import schema_fields
 
@@ -28,18 +28,25 @@ _HELD_BYTES = 16 * 2**20
 """The most bytes of side outputs that a task brings back."""
 
 _MOST_BYTES = 2**29
-"""The most bytes of aggregates that all tasks give together: half of what Spark lets a driver collect."""
+"""The most bytes that all tasks of a batch give together, half of what Spark lets a driver collect."""
+
+_TIMES = EventTimes(earliest=-(2**62), latest=2**62)
+"""Bounds of event times, as those of a batch."""
+
+_PART = 100_000
+"""So many records are decoded and aggregated at once."""
 
 _INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
 """The prefixes of columns of branches."""
 
-_COUNTED = ("_partition", "_time", "_broken", "_rejected")
+_COUNTED = ("_partition", "_time", "_error", "_broken", "_rejected")
 
 
 def native_passes(streams: Sequence[Stream]) -> tuple[NativePass, ...]:
     """The passes over all inputs; none if Spark has to do one of them."""
     try:
-        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=s.tasks) for s in streams)
+        tasks = sum(stream.tasks for stream in streams)
+        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks) for s in streams)
     except LeftToSpark:
         return ()
 
@@ -50,7 +57,7 @@ def left_to_spark_sql(flow: Flow) -> str:
         for source in flow.inputs:
             decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
             branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
-            text = branch_out(checked(source, decode.times), columns, ways, marked=source.watermark is not None)
+            text = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
             native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1)
     except LeftToSpark as reason:
         return _INNER.sub("", str(reason))
@@ -64,7 +71,7 @@ class LeftToSpark(Exception):
 def native_pass(
     decode: DecodeBatches, statement: str, branches: Sequence[Branch], counter: Counter, *, tasks: int
 ) -> NativePass:
-    """The pass over one input, by at most about `tasks` tasks, whose rows `statement` spreads over `branches`.
+    """The pass over one input whose rows `statement` spreads over `branches`; the batch has about `tasks` tasks.
 
     Raises:
         LeftToSpark: Spark has to do it.
@@ -83,8 +90,9 @@ def native_pass(
         branched=branched,
         counted=_translated(select(counts, ROWS), branched.output),
         aggregations=tuple(_aggregation(branch, branched.output) for branch in branches),
-        held=_HELD_BYTES,
-        most=_MOST_BYTES // tasks,
+        held=min(_HELD_BYTES, _MOST_BYTES // tasks // 2),
+        most=_MOST_BYTES // tasks // 2,
+        part=_PART,
         strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, branched.output)),
     )
 

@@ -62,7 +62,7 @@ class Strays:
 
     def of(self, branched: pa.Table, rows: pa.Table, stray: Numbers) -> Mapping[str, pa.Table]:
         """The side outputs among some rows; `rows` are the decoded rows that `branched` was made of."""
-        few, raw = branched.take(pa.array(stray)), rows.select([*_PLACE, "_error", "_raw"]).take(pa.array(stray))
+        few, raw = branched.take(pa.array(stray)), rows.select([*_PLACE, "_raw"]).take(pa.array(stray))
         rejected, found = np.flatnonzero(np.asarray(few["_rejected"])), {}
         if len(rejected):
             found[REJECTED] = self._rejected(few, raw, rejected)
@@ -73,7 +73,7 @@ class Strays:
 
     def _rejected(self, few: pa.Table, raw: pa.Table, where: Numbers) -> pa.Table:
         here = pa.array(where)
-        masks, errors = few["_broken"].take(here).to_pylist(), raw["_error"].take(here).to_pylist()
+        masks, errors = few["_broken"].take(here).to_pylist(), few["_error"].take(here).to_pylist()
         reasons = [self._reasons(error, mask) for error, mask in zip(errors, masks, strict=True)]
         return _table([*self._places(raw, here), reasons, raw["_raw"].take(here)], REJECTED_COLUMNS)
 
@@ -85,7 +85,9 @@ class Strays:
         here = pa.array(np.flatnonzero(np.asarray(few[what.late])))
         times = few["_time"].take(here).to_pylist()
         windows = [what.panes.last_window_of(time) for time in times]
-        values = few.select(list(what.columns)).take(here).rename_columns(list(what.columns.values())).to_pylist()
+        names = list(what.columns.values())
+        # A table without columns has no rows that `to_pylist` could give.
+        values = few.select(list(what.columns)).take(here).rename_columns(names).to_pylist() or [{}] * len(here)
         columns = [
             times,
             [what.table] * len(times),

@@ -76,7 +76,7 @@ def condition(of: Of, node: exp.Expr) -> Value:
 
 
 def _literal(of: Of, node: exp.Literal) -> Value:
-    if node.is_string and "\\" not in node.this:
+    if node.is_string and not {"\\", "\0"} & set(node.this):
         return Value("'" + node.this.replace("'", "''") + "'", Scalar.STRING)
     return number_literal(node)
 
@@ -146,7 +146,7 @@ def _coalesce(of: Of, node: exp.Coalesce) -> Value:
 
 def _concat_ws(of: Of, node: exp.ConcatWs) -> Value:
     values = [of(n) for n in node.expressions]
-    if any(v.type not in (Scalar.STRING, None) for v in values):
+    if len(values) < 2 or any(v.type not in (Scalar.STRING, None) for v in values):
         return refuse(node)
     return Value(f"concat_ws({', '.join(v.text for v in values)})", Scalar.STRING)
 

@@ -25,6 +25,14 @@ from tidemill.engine.native.values import (
 _SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.SafeAdd: "+", exp.SafeMultiply: "*"}
 
 
+_LOWER: Mapping[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+    exp.BitwiseRightShift: (exp.BitwiseAnd, exp.BitwiseOr),
+    exp.BitwiseAnd: (exp.BitwiseOr,),
+    exp.BitwiseOr: (),
+}
+"""For each operator of bits, those that Spark computes later."""
+
+
 def number_literal(node: exp.Literal) -> Value:
     """A written number in the type that Spark gives it: an integer, a long, or a decimal with as many digits."""
     text: str = node.this
@@ -42,8 +50,22 @@ def number_literal(node: exp.Literal) -> Value:
 
 
 def _negated(of: Of, node: exp.Neg) -> Value:
-    value = _number(of, node.this)
+    """A negative number. For Spark the sign belongs to a written one, which may then be one less."""
+    written = node.this
+    if isinstance(written, exp.Literal) and written.is_int and int(written.this) <= 2**63:
+        of_number: DataType = Scalar.INTEGER if int(written.this) <= 2**31 else Scalar.LONG
+        return Value(f"CAST(-{written.this} AS {duckdb_type(of_number)})", of_number)
+    if isinstance(written, exp.TryCast) and _is_written(written) and int(written.this.this.partition(".")[0]) >= 2**63:
+        return refuse(node)
+    value = _number(of, written)
     return Value(f"(-{value.text})", value.type)
+
+
+def _is_written(node: exp.Expr) -> bool:
+    """Whether an expression is a written integer, with or without a sign and the suffix of its type."""
+    while isinstance(node, exp.Paren | exp.Neg | exp.TryCast | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.is_string
 
 
 def _arithmetic(of: Of, node: exp.Binary) -> Value:
@@ -51,6 +73,9 @@ def _arithmetic(of: Of, node: exp.Binary) -> Value:
     if is_whole(left) and is_whole(right):
         left, right = alike([left, right])
         return Value(f"({left.text} {sign} {right.text})", left.type)
+    if any(is_whole(value) and _is_written(n) for n, value in ((node.this, left), (node.expression, right))):
+        # Spark gives a written integer as many digits as it has, others all of their type.
+        return refuse(node)
     found, most = _exact(left, right, product=sign == "*"), Decimal(DIGITS)
     return cast(Value(f"({cast(left, most).text} {sign} {cast(right, most).text})", most), found)
 
@@ -72,13 +97,16 @@ def _tried(of: Of, node: exp.Binary) -> Value:
 
 
 def _bits(of: Of, node: exp.BitwiseAnd | exp.BitwiseOr) -> Value:
-    left, right = (_whole(of, n).text for n in (node.this, node.expression))
+    # Spark ranks shifts before AND before OR; for the parser, all of them have one rank.
+    sides = (node.this, node.expression)
+    if any(isinstance(side, _LOWER[type(node)]) for side in sides):
+        return refuse(node)
+    left, right = (_whole(of, n).text for n in sides)
     return Value(f"({left} {'&' if isinstance(node, exp.BitwiseAnd) else '|'} {right})", Scalar.LONG)
 
 
 def _shifted(of: Of, node: exp.BitwiseRightShift) -> Value:
-    # Spark shifts first where the parser reads `a & b >> c` from left to right.
-    if isinstance(node.this, exp.BitwiseAnd):
+    if isinstance(node.this, _LOWER[exp.BitwiseRightShift]):
         return refuse(node)
     value = _whole(of, node.this)
     return Value(f"({value.text} >> {_constant(node.expression, most=63)})", Scalar.LONG)

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemill.core.contract.schema import DataType, Field, Scalar, spark_type
+from tidemill.core.sql.dialect import OwnSpark
 from tidemill.engine.native.expressions import Expressions, condition
 from tidemill.engine.native.values import Of, Untranslatable, Value, duckdb_type, refuse
 from tidemill.engine.spark.query import ROWS
@@ -54,7 +55,7 @@ def translated(statement: str, columns: tuple[Field, ...]) -> Translation | str:
         if len(names) > _MOST_COLUMNS or len(names) < len(columns):
             raise Untranslatable(f"{len(columns)} columns, of {len(names)} names")
         source = {c.name: Value(names[c.name], c.type) for c in columns}
-        text, found = _select(sqlglot.parse_one(statement, dialect="spark"), source)
+        text, found = _select(sqlglot.parse_one(statement, dialect=OwnSpark), source)
         output = tuple(Field(name=name, type=_of(name, value)) for name, value in found.items())
     except Untranslatable as found_out:
         return str(found_out)
@@ -84,7 +85,10 @@ def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[str, Columns
     of = Expressions(columns).of
     selected: dict[str, Value] = {}
     for column in node.expressions:
-        found = columns if isinstance(column, exp.Star) else {column.alias_or_name: _column(of, column)}
+        if isinstance(column, exp.Star):
+            found = _starred(column, columns)
+        else:
+            found = {column.alias_or_name: _column(of, column)}
         if found.keys() & selected.keys():
             refuse(column)
         selected |= found
@@ -92,6 +96,16 @@ def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[str, Columns
     made = {c: replace(v, text=v.text and f"s{depth}_{n}") for n, (c, v) in enumerate(selected.items())}
     listed = ", ".join(f"{value.text} AS {made[name].text}" for name, value in selected.items() if value.text)
     return f"SELECT {listed} FROM {source}{_where(of, node)}{_group_by(of, node)}", made
+
+
+def _starred(star: exp.Star, columns: Columns) -> Columns:
+    """All columns, but those after EXCEPT."""
+    if any(part for name, part in star.args.items() if name != "except_"):
+        refuse(star)
+    left = {column.name for column in star.args.get("except_") or ()}
+    if not left <= columns.keys():
+        refuse(star)
+    return {name: value for name, value in columns.items() if name not in left}
 
 
 def _from(node: exp.Expr, rows: Columns, depth: int) -> tuple[str, Columns]:

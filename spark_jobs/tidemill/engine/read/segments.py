@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -27,6 +28,12 @@ _PART = 125_000
 """About so many records are one part, if they are not few."""
 
 _MOST_PARTS = 64
+_MANY = 4
+"""Whole files, or whole row groups, are dealt to parts if there are so many for each."""
+
+_AT_ONCE = 65_536
+"""The most records of one batch of rows."""
+
 _COLUMNS = pa.schema(
     [
         pa.field("partition", pa.int32()),
@@ -66,17 +73,25 @@ class Segments:
         lookup = None if self.exact else Lookup(self.ranges)
         for rows in self._of_part(number):
             inside = rows if lookup is None else _inside(rows, lookup)
-            if inside.num_rows:
-                yield from inside.combine_chunks().to_batches()
+            yield from inside.combine_chunks().to_batches(max_chunksize=_AT_ONCE)
 
     def _of_part(self, number: int) -> Iterator[pa.Table]:
-        """Whole files where there are enough of them, otherwise a share of each."""
-        if len(self.files) >= self.parts:
-            for file in self.files[number :: self.parts]:
-                yield from _share(file, 0, 1)
+        """Whole files where there are many; otherwise whole row groups, and a share of each if these are few, too."""
+        if len(self.files) >= _MANY * self.parts:
+            groups = [group for file in self.files[number :: self.parts] for group in _groups(file)]
+            yield from (group.read(0, group.rows) for group in groups)
             return
-        for file in self.files:
-            yield from _share(file, number, self.parts)
+        groups = [group for file in self.files for group in _groups(file)]
+        total, begin = sum(group.rows for group in groups), 0
+        first, last = total * number // self.parts, total * (number + 1) // self.parts
+        for group in groups:
+            low, high = (max(min(bound - begin, group.rows), 0) for bound in (first, last))
+            if len(groups) >= _MANY * self.parts:
+                mine = first <= begin + group.rows // 2 < last
+                low, high = (0, group.rows) if mine else (0, 0)
+            if low < high:
+                yield group.read(low, high)
+            begin += group.rows
 
     def frame(self, session: SparkSession, made: OfBatches, schema: str) -> DataFrame:
         """The rows that workers make of all records, a task for each part; `schema` is DDL text of the rows."""
@@ -88,20 +103,23 @@ class Segments:
         return session.range(0, self.parts, 1, self.parts).mapInArrow(run, schema)
 
 
-def _share(file: str, number: int, parts: int) -> Iterator[pa.Table]:
-    """One of `parts` shares of a file's records, in order: whole row groups if there are enough of them."""
-    with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-        sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
-        count, begin, whole = sum(sizes), 0, len(sizes) >= parts
-        for group, size in enumerate(sizes):
-            if whole:
-                low, high = (0, size) if group * parts // len(sizes) == number else (0, 0)
-            else:
-                low, high = (max(min(count * n // parts - begin, size), 0) for n in (number, number + 1))
-            begin += size
-            if low < high:
-                rows = parquet.read_row_group(group, columns=_COLUMNS.names).select(_COLUMNS.names)
-                yield rows.slice(low, high - low).cast(_COLUMNS)
+class _Group(NamedTuple):
+    """A row group of a file."""
+
+    file: str
+    number: int
+    rows: int
+
+    def read(self, low: int, high: int) -> pa.Table:
+        """Its rows from `low` to `high`, half-open."""
+        with pq.ParquetFile(self.file, page_checksum_verification=True) as parquet:
+            rows = parquet.read_row_group(self.number, columns=_COLUMNS.names).select(_COLUMNS.names)
+        return rows.slice(low, high - low).cast(_COLUMNS)
+
+
+def _groups(file: str) -> list[_Group]:
+    found = pq.read_metadata(file)
+    return [_Group(file, number, found.row_group(number).num_rows) for number in range(found.num_row_groups)]
 
 
 def _inside(rows: pa.Table, lookup: Lookup) -> pa.Table:

@@ -119,6 +119,12 @@ def _kafka(session: SparkSession, scan: KafkaScan) -> DataFrame:
     return reduce(DataFrame.unionByName, parts) if parts else _none(session)
 
 
+def most_tasks(scan: Scan) -> int:
+    """About the most tasks in which Spark reads these records."""
+    total = sum(len(r) for r in scan.ranges)
+    return max(len(scan.ranges), min(-(-total // _SPLIT), _MOST_TASKS), 1)
+
+
 def _one_each(ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
     """These ranges in as few lists as possible, with at most one range of each partition in a list."""
     by_partition: dict[int, list[OffsetRange]] = {}

@@ -88,13 +88,13 @@ def test_no_text_takes_a_pattern_more_than_linear_time(tmp_path: Path, spark: An
 
 
 def test_an_expression_that_is_no_sql_is_the_users_to_correct(tmp_path: Path, spark: Any) -> None:
-    mill = changed(sums(tmp_path, spark), ("coalesce(user, 'unknown')", "to_char(amount, lower('ABC'))"))
+    mill = changed(sums(tmp_path, spark), ("coalesce(user, 'unknown')", "to_char(amount, repeat('ABC', 1))"))
     mill.feed([an_event(1), an_event(20)])
     with pytest.raises(DeclarationError, match="Spark cannot run what sums is computed by") as error:
         mill.run()
     assert "'ABC'" in str(error.value)
     assert "JVM" not in str(error.value)
-    corrected = changed(mill, ("to_char(amount, lower('ABC'))", "coalesce(user, 'unknown')"))
+    corrected = changed(mill, ("to_char(amount, repeat('ABC', 1))", "coalesce(user, 'unknown')"))
     assert corrected.run().batch_id == 1
     assert [r["n"] for r in corrected.published()] == [1]
 

@@ -76,7 +76,7 @@ REFUSED = {
         "which is string and no number",
     ),
     "what Spark cannot run": (
-        'with_columns(n="to_char(amount, lower(\'ABC\'))").select("user", "n")',
+        'with_columns(n="to_char(amount, repeat(\'ABC\', 1))").select("user", "n")',
         {"user": "string", "n": "string"},
         "Spark cannot run",
     ),

@@ -74,6 +74,7 @@ def test_explain_spark_shows_the_plan_of_the_job(tidemill, mill, spark, monkeypa
     assert "MapInArrow" in found["spark"]["sums"]
     assert "HashAggregate" in found["spark"]["sums"]
     assert found["spark"]["sums"].endswith("Windows are merged in the driver")
+    assert "\nRecords are aggregated by DuckDB in Spark's Python workers" in found["spark"]["sums"]
     assert not mill.project.ledger("sums").exists
 
 

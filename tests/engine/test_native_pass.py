@@ -11,16 +11,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.builders import NOW, a_flow
+import tidemill
+from support.builders import EVENTS, NOW, a_flow, a_table
 from support.projects import an_event
+from tidemill import Pipeline
+from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import Flow
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.branches import branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter, Counts
 from tidemill.engine.aggregate.native_found import _Told
 from tidemill.engine.aggregate.native_pass import NativePass, unpacked
-from tidemill.engine.aggregate.native_plan import native_pass
+from tidemill.engine.aggregate.native_plan import left_to_spark_sql, native_pass
 from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
 from tidemill.engine.read.blocks import Blocks
 from tidemill.engine.read.typed_rows import DecodeBatches, EventTimes, checked
@@ -124,3 +129,34 @@ def test_file_that_cannot_be_read_is_left_to_spark(fault: Exception) -> None:
     [why] = unpacked(row["body"]).to_pylist()
     assert why["expected"]
     assert "\n" not in why["why"]
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        ("rows.window(Tumbling('1 s')).aggregate(n=Average('amount'))", "values of type double"),
+        ("rows.window(Tumbling('1 s')).aggregate(n=CountIf('upper(user) = user'))", "UPPER(user)"),
+        ("rows.filter('amount / 2 > 1').window(Tumbling('1 s')).aggregate(n=Count())", "amount / 2"),
+        ("rows.window(Calendar('day', zone='UTC')).aggregate(n=Count())", "TO_UTC_TIMESTAMP("),
+        (
+            "rows.window(TumblingBuffer(CountPolicy(2))).aggregate(n=Count())",
+            "counts: rows are published one by one",
+        ),
+        ("rows.window(Session('1 s')).aggregate(n=Count())", ""),
+        ("rows.aggregate(n=Count())", ""),
+    ],
+)
+def test_what_keeps_a_pipeline_from_the_workers_is_said(does: str, reason: str) -> None:
+    with Pipeline("p", every="1 minute") as pipeline:
+        rows = pipeline.read("t", contract="events", event_time="ts")
+        made = eval(does, {**vars(tidemill), "rows": rows})
+        made.publish("counts", contract="counts")
+    kinds = {"window_start": Scalar.TIMESTAMP, "window_end": Scalar.TIMESTAMP}
+    columns = [f.name for f in a_table("counts", "window_start", "window_end", "n").fields]
+    if does.startswith("rows.aggregate") or "Buffer" in does:
+        columns = ["n"]
+    of = Scalar.DOUBLE if "Average" in does else Scalar.LONG
+    fields = tuple(Field(name=c, type=kinds.get(c, of)) for c in columns)
+    contracts = {"events": EVENTS, "counts": Contract(name="counts", version="1", fields=fields)}
+    assert left_to_spark_sql(bind(pipeline.spec, contracts)).startswith(reason)
+    assert bool(left_to_spark_sql(bind(pipeline.spec, contracts))) == bool(reason)

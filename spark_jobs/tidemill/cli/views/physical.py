@@ -29,7 +29,7 @@ def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
     return {
         "place": place(settings),
         "writer": writer(settings),
-        "aggregate": aggregated(flow, settings),
+        "aggregate": aggregated(settings),
         "driver_rows": settings.driver_rows,
         "batch_records": settings.batch_records,
         "partition_records": settings.partition_records,
@@ -60,15 +60,11 @@ def writer(settings: Settings) -> str:
             return "Spark's Delta writer, whatever the number of rows"
 
 
-def aggregated(flow: Flow, settings: Settings) -> str:
-    """What aggregates records."""
+def aggregated(settings: Settings) -> str:
+    """What may aggregate records; which of them does, the views of `--spark` say, which load Spark's package."""
     if settings.aggregate == "spark":
         return "Spark SQL, as the settings say"
-    # Imported late: it loads Spark's package.
-    from tidemill.engine.aggregate.native_plan import left_to_spark_sql
-
-    reason = left_to_spark_sql(flow)
-    return f"Spark SQL, because of {reason}" if reason else "DuckDB in Spark's Python workers"
+    return "DuckDB in Spark's Python workers, or Spark SQL; `--spark` says which, and why"
 
 
 def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:

@@ -44,11 +44,21 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
             text = io.StringIO()
             with contextlib.redirect_stdout(text):
                 frame.explain("formatted")
-            plans[sink.table] = text.getvalue().strip()
+            plans[sink.table] = f"{text.getvalue().strip()}\n\n{_aggregating(project, flow)}"
             if isinstance(sink, WindowedSink):
                 plans[sink.table] += f"\n\n{_merging(attempt, sink, frame)}"
         attempt.release()
         return plans
+
+
+def _aggregating(project: Project, flow: Flow) -> str:
+    """What aggregates records."""
+    from tidemill.engine.aggregate.native_plan import left_to_spark_sql
+
+    reason = "the setting `aggregate`" if project.settings.aggregate == "spark" else left_to_spark_sql(flow)
+    if reason:
+        return f"Records are aggregated by Spark SQL, as in this plan, because of {reason}"
+    return "Records are aggregated by DuckDB in Spark's Python workers, which give the same as this plan"
 
 
 def _merging(attempt: Attempt, sink: WindowedSink, state: DataFrame) -> str:

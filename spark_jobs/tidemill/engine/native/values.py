@@ -81,8 +81,12 @@ def type_of(written: exp.DataType) -> DataType:
     more = {name for name, part in written.args.items() if part} - {"this"}
     if written.this == exp.DType.DECIMAL and more == {"expressions"}:
         digits = [int(p.name) for p in written.expressions]
-        return Decimal(*digits) if digits[0] <= DIGITS else refuse(written)
-    return _WRITTEN[written.this] if written.this in _WRITTEN and not more else refuse(written)
+        return Decimal(*digits) if digits[0] <= DIGITS else _refuse(written)
+    return _WRITTEN[written.this] if written.this in _WRITTEN and not more else _refuse(written)
+
+
+def _refuse(written: exp.DataType) -> NoReturn:
+    raise Untranslatable(f"values of type {written.sql('spark').lower()}")
 
 
 def is_whole(value: Value) -> bool:

@@ -77,7 +77,7 @@ class Stream:
         """The log's records; Spark looks at their files here."""
         return records(self.session, self.scan) if self.once is None else self.once
 
-    @property
+    @cached_property
     def segments(self) -> Segments | None:
         """The files that Python workers can read by themselves; None if Spark has to."""
         return Segments.of(self.scan)

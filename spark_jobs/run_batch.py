@@ -6,7 +6,8 @@ r"""The entry for spark-submit: `tidemill run` in the session that the submit br
         run_batch.py page_views --until-caught-up --json
 
 The arguments are those of `tidemill run`, and so are the exit codes. The driver needs Python with the package
-`tidemill`, executors the same Python with pyarrow, msgspec and polars; all must reach the project's log and lake.
+`tidemill`, executors the same Python with pyarrow, msgspec,
+polars, duckdb and datasketches; all must reach the project's log and lake.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def submitted_session(project: Project) -> SparkSession:
     """The session of the submit, with the settings that a batch relies on and those of the project."""
     from pyspark.sql import SparkSession
 
-    from tidemill.engine.spark.session import settle  # noqa: PLC0415
+    from tidemill.engine.spark.settings import settle  # noqa: PLC0415
     from tidemill.engine.spark.workers import equip  # noqa: PLC0415
 
     session = settle(

@@ -16,6 +16,7 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.trigger import Trigger
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.publish.merged_ahead import Ahead
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage import spread as spread_of_rows
 from tidemill.engine.storage.row_writers import DriverWriter
 from tidemill.engine.storage.spark_writer import SparkWriter
@@ -72,7 +73,7 @@ def test_driver_and_spark_spread_rows_alike(
     monkeypatch.setattr(spread_of_rows, "_RUN", copies // 2 or 1_000)
     [sink] = sums(tmp_path, spark, window=window).project.pipeline("sums").sinks
     assert isinstance(sink, WindowedSink)
-    chance, driver = random.Random(3), DriverWriter(spark)
+    chance, driver = random.Random(3), DriverWriter(Spark.of(spark))
     seen = 0
     for _ in range(6):
         ahead = an_ahead(sink, chance)
@@ -80,7 +81,9 @@ def test_driver_and_spark_spread_rows_alike(
         for bounds in (ahead.bounds, ahead.first_nodes, ahead.from_nodes):
             spread = ahead.spread(bounds)
             ours = driver.spread([rows], spread)
-            theirs = SparkWriter(spark).spread([driver.frame([rows])], spread).toArrow().select(ours.column_names)
+            theirs = (
+                SparkWriter(Spark.of(spark)).spread([driver.frame([rows])], spread).toArrow().select(ours.column_names)
+            )
             by = [(name, "ascending") for name in ("n__value", "_level", "_start")]
             assert ours.sort_by(by).to_pylist() == theirs.sort_by(by).to_pylist()
             seen += ours.num_rows

@@ -11,6 +11,7 @@ from support.commands import type_command
 from support.projects import ROOT
 from tidemill.core.exit_code import ExitCode
 from tidemill.engine.spark.jars import locked_jars
+from tidemill.engine.spark.session import Spark
 
 
 def test_explain_shows_operators_in_order_with_ports(tidemill):
@@ -68,7 +69,7 @@ def test_explain_for_people_keeps_brackets_of_expressions(tidemill, mill):
 
 @pytest.mark.spark
 def test_explain_spark_shows_the_plan_of_the_job(tidemill, mill, spark, monkeypatch):
-    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: spark)
+    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: Spark.of(spark))
     mill.feed([b"{}"])
     found = tidemill("explain", "sums", "--spark", "--json").json
     assert "MapInArrow" in found["spark"]["sums"]

@@ -14,6 +14,7 @@ from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
 from tidemill.core.contract.contract import Contract, Expectation, Holds, RowCountBetween
 from tidemill.core.contract.tolerance import Tolerance
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.staged_rows import RowWriters
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def test_a_count_is_the_same_in_memory_and_on_spark(
     file: Any, spark: SparkSession, query: str, operator: str, passes: bool
 ) -> None:
     contract: Contract = load_contract(of(file, query, operator))
-    writers = RowWriters(spark, driver_rows=100, writer=None)
+    writers = RowWriters(Spark.of(spark), driver_rows=100, writer=None)
     asked: list[str] = []
 
     def where(rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:

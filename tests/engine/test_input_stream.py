@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ class Writer:
     """A writer that says what it keeps."""
 
     session = None
+    spark = SimpleNamespace(session=None)
 
     def cache(self, frame: str) -> str:
         return f"kept {frame}"

@@ -14,7 +14,8 @@ from tidemill.core.errors import ConfigError, EngineError
 from tidemill.engine.spark import session as sessions
 from tidemill.engine.spark.connect import connect_session
 from tidemill.engine.spark.failures import explained
-from tidemill.engine.spark.session import ConnectSpark, open_session, settle
+from tidemill.engine.spark.session import ConnectSpark, open_session
+from tidemill.engine.spark.settings import settle
 from tidemill.project.project import Project
 
 

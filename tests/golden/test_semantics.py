@@ -14,7 +14,7 @@ from tidemill.core.declare.aggregates import Average, single
 from tidemill.core.errors import ConfigError
 from tidemill.core.identity.semantics import PINNED, SEMANTICS, check_pinned
 from tidemill.engine.read.decode import raw
-from tidemill.engine.spark.session import SESSION_CONF, pin, server_conf, settle
+from tidemill.engine.spark.settings import SESSION_CONF, pin, server_conf, settle
 
 RAISE = (
     "The same plan gives other answers now, and another version may have left a batch half published: raise SEMANTICS "

@@ -45,7 +45,7 @@ def here(text: str) -> str:
 @pytest.fixture
 def mill(a_mill: Callable[..., Mill], monkeypatch: pytest.MonkeyPatch) -> Mill:
     """One batch has a late record for a second one, and one that is rejected."""
-    monkeypatch.setattr(batch, "project_session", lambda *_: NO_SPARK)
+    monkeypatch.setattr(batch, "project_spark", lambda *_: NO_SPARK)
     mill = a_mill(output=lambda text: text.rstrip() + AT_MOST)
     mill.feed([an_event(TEN + 7), an_event(TEN + 50)])
     mill.catch_up(drain=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def mill(a_mill: Callable[..., Mill]) -> Mill:
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     found = Session()
-    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda _: found)
+    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda _: SimpleNamespace(session=found))
     monkeypatch.setattr("tidemill.engine.spark.workers.look", lambda _: ["a worker"])
     monkeypatch.setattr("tidemill.engine.aggregate.types.check_types", lambda *_: None)
     return found

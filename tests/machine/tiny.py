@@ -238,10 +238,10 @@ class TinyAttempt(Attempt):
 
     def open_writers(self) -> RowWriters:
         """Arrow tables, and no job."""
-        return TinyWriters(self.session, driver_rows=self.driver_rows, writer="delta-rs")
+        return TinyWriters(self.spark, driver_rows=self.driver_rows, writer="delta-rs")
 
     @staticmethod
-    def check_types(session: Any, flow: Any, uris: Any) -> None:
+    def check_types(spark: Any, flow: Any, uris: Any) -> None:
         """Nothing is computed by expressions."""
 
     def read(self) -> Read:

@@ -19,7 +19,7 @@ from support.projects import ROOT, Mill, write_settings
 from support.recovery import a_wide_mill, recomputed
 from tidemill.core.protocol.failpoints import VARIABLE
 from tidemill.engine.spark.jars import jar_paths, locked_jars
-from tidemill.engine.spark.session import server_conf
+from tidemill.engine.spark.settings import server_conf
 from tidemill.project.project import Project
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -19,7 +19,7 @@ from tidemill_airflow.naming import NOTE
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine of a few lines instead of Spark."""
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(batch, "project_session", lambda *_, **__: NO_SPARK)
+    monkeypatch.setattr(batch, "project_spark", lambda *_, **__: NO_SPARK)
 
 
 def again(mill: Mill) -> Mill:

@@ -25,7 +25,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mill:
     """Six minutes with ten records each, and four batches of 15 records: a batch is in two or three of the minutes."""
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(batch, "project_session", lambda *_: NO_SPARK)
+    monkeypatch.setattr(batch, "project_spark", lambda *_: NO_SPARK)
     made = sums(tmp_path, NO_SPARK, lateness="1 h")
     for i in range(60):
         at = START + timedelta(seconds=6 * i)

@@ -17,6 +17,7 @@ from support.projects import NO_SPARK, Mill, an_event, sums
 from support.recovery import paused
 from tidemill.cli.commands import doctor_checks as checks
 from tidemill.core.errors import StoreError
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.staged_rows import RowWriters
 from tidemill.ledger import ledger
@@ -86,7 +87,7 @@ class Conf:
 
 def test_spark_is_told_new_keys_and_nothing_twice(of_a_role: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     spark: Any = Conf()
-    renew = renewing(of_a_role.project, spark)
+    renew = renewing(of_a_role.project, Spark.of(spark))
     renew()
     first = dict(spark.told)
     assert first["fs.s3a.session.token"]
@@ -105,7 +106,7 @@ def test_keys_are_asked_for_before_every_job_and_every_write_of_spark(monkeypatc
     monkeypatch.setattr("tidemill.engine.storage.spark_writer.newest", lambda _: object())
     asked: list[str] = []
     session: Any = None
-    writers = RowWriters(session, driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))
+    writers = RowWriters(Spark.of(session), driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))
     monkeypatch.setattr(SparkWriter, "stage", lambda *_: (asked.append("job"), 0))
     writers.stage(session, at_most=5)
     writers.spark.table(session)

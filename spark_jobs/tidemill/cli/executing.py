@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.core.protocol.events import Committed
+    from tidemill.engine.spark.session import Spark
     from tidemill.project.project import Project
 
-Start = Callable[[], "SparkSession"]
+Start = Callable[[], "Spark | SparkSession"]
 Batches = Callable[["Project", Start], "Iterator[Committed]"]
 
 
@@ -66,19 +67,19 @@ def _tell_aside(pipeline: str, account: Account) -> None:
 
 def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Start:
     """Return a function that starts Spark, and meanwhile load what the audit will need."""
-    from tidemill.cli.spark import spark_session
+    from tidemill.cli.spark import started_spark
     from tidemill.run.loop import warm_up_audit
 
     given = ctx.find_root().obj
-    opened = partial(spark_session, project, given, pipeline=pipeline)
+    opened = partial(started_spark, project, given, pipeline=pipeline)
 
     @cache
-    def start() -> SparkSession:
+    def start() -> Spark:
         if given is None:
             progress.starting_spark(pipeline)
         warm_up_audit(project.pipeline(pipeline))
-        session = stack.enter_context(opened())
+        spark = stack.enter_context(opened())
         progress.phase(f"{pipeline}: the first batch, which warms Spark up")
-        return session
+        return spark
 
     return start

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import typer
     from pyspark.sql import SparkSession
 
+    from tidemill.engine.spark.session import Spark
     from tidemill.project.project import Project
 
 
@@ -27,8 +28,8 @@ def say_start(ctx: typer.Context, about: str, *, as_json: bool) -> None:
         print(f"{about}: starting Spark ...", file=sys.stderr, flush=True)
 
 
-def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
-    """Start the session that the project asks for: for the batches of `pipeline`, or one only for reading.
+def start_spark(project: Project, pipeline: str | None = None) -> Spark:
+    """Start the Spark that the project asks for: for the batches of `pipeline`, or one only for reading.
 
     A JVM on this machine logs to `.tidemill/spark.log` in the project's folder.
 
@@ -38,7 +39,7 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
     """
     from pyspark.logger import PySparkLogger
 
-    from tidemill.run.sessions import project_session
+    from tidemill.run.sessions import project_spark
 
     # These loggers would also print errors as JSON.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -47,35 +48,43 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
     log = project.folder / ".tidemill" / "spark.log"
     try:
         with errors_into(log):
-            return project_session(project, pipeline)
+            return project_spark(project, pipeline)
     except EngineError as error:
         raise EngineError(error.message, fix=f"{error.fix}; see {log}") from error
 
 
 @contextmanager
-def spark_session(
+def started_spark(
     project: Project, given: Callable[[Project], SparkSession] | None = None, *, pipeline: str | None = None
-) -> Iterator[SparkSession]:
-    """Start the session and stop it afterwards, unless it was `given`, ran before, or other batches share it."""
+) -> Iterator[Spark]:
+    """Start Spark and stop it afterwards, unless it was `given`, ran before, or other batches share it."""
     from pyspark.sql import SparkSession
 
     from tidemill.engine.spark.connect import leave
+    from tidemill.engine.spark.session import Spark
 
     if given:
-        yield given(project)
+        yield Spark.of(given(project))
         return
     there = SparkSession.getActiveSession() is not None
-    session = start_spark(project, pipeline)
+    spark = start_spark(project, pipeline)
     shared = pipeline is not None and project.settings.remote
     try:
-        yield session
+        yield spark
     finally:
         # An interrupt may have broken the connection; the JVM ends with this process anyway.
         with suppress(Exception):
             if shared:
-                leave(session)
+                leave(spark.session)
             elif not there:
-                session.stop()
+                spark.stop()
+
+
+@contextmanager
+def spark_session(project: Project, given: Callable[[Project], SparkSession] | None = None) -> Iterator[SparkSession]:
+    """The session of a Spark that is started and stopped as `started_spark` does."""
+    with started_spark(project, given) as spark:
+        yield spark.session
 
 
 @contextmanager

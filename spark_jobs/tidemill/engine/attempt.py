@@ -8,7 +8,7 @@ from functools import partial, reduce
 from typing import ClassVar, assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
@@ -39,7 +39,7 @@ from tidemill.engine.publish.window_results import Fired, Windows
 from tidemill.engine.read.fitted import fitted, told
 from tidemill.engine.slice_folding import fold_slices
 from tidemill.engine.slice_writer import SliceWriter
-from tidemill.engine.spark.session import pin
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.steps import Aggregated, Published, Read, Staged, StateWritten
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
@@ -65,7 +65,7 @@ class Attempt:
     plan: BatchPlan
     number: int
     scans: Mapping[str, Scan]
-    session: SparkSession
+    spark: Spark
     uris: Uris
     driver_rows: int
     writer: str | None = None
@@ -92,7 +92,7 @@ class Attempt:
 
     def open_writers(self) -> RowWriters:
         """New writers, which carry rows from jobs to tables."""
-        return RowWriters(self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
+        return RowWriters(self.spark, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
 
     def windows(self, states: Mapping[str, State]) -> Windows:
         """An object that merges windows; `states` are state tables that are already open."""
@@ -105,16 +105,14 @@ class Attempt:
         )
 
     @staticmethod
-    def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
+    def check_types(spark: Spark, flow: Flow, uris: Uris) -> None:
         """Refuse a declaration whose types do not fit its contracts or tables (`tidemill.engine.aggregate.types`)."""
-        pin(session)
-        check_types(session, flow, uris)
+        check_types(spark.session, flow, uris)
 
     def read(self) -> Read:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
         if self.given_up:
             return Read()
-        pin(self.session)
         # Spark looks up the files to read immediately, not in the first job.
         self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
@@ -249,7 +247,7 @@ class Attempt:
 
     def of_nothing(self, sink: FiringSink) -> pa.Table:
         """One row: the partial aggregates of a table of firings over no record."""
-        return self.firings.results.of_nothing(sink, empty_rows(self.session, self.flow, sink))
+        return self.firings.results.of_nothing(sink, empty_rows(self.spark.session, self.flow, sink))
 
     def _job_done(self, found: Aggregated) -> Backfill | None:
         """The plan's backfill after this attempt; None for other plans."""

@@ -34,19 +34,20 @@ from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
 from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.steps import Read
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import PANE_FIELDS
 from tidemill.inspect.earlier import Earlier, parted
 from tidemill.repair.job import AmendmentJob
 from tidemill.run.histories import turns_of
-from tidemill.run.sessions import project_session
+from tidemill.run.sessions import project_spark
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, rows_of
 from tidemill.tables.interface import TableSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _HIDDEN = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
 
@@ -100,7 +101,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
     changed = undecided(amendment.flow, view.position)
     past = amendment.ledger.past()
     covers = past.covers(view.position.slices)
-    session = amendment.session() if amendment.session else project_session(amendment.project)
+    spark = Spark.of(amendment.session()) if amendment.session else project_spark(amendment.project)
     for sink in (sink for sink in amendment.flow.sinks if sink.table not in changed):
         wanted = _windows(amendment, sink, scope) if isinstance(sink, WindowedSink) else None
         if wanted is not None and not wanted:
@@ -112,7 +113,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
             yield Verified(table=sink.table, differences=Differences(), earlier=earlier.batches, since=since)
             continue
         lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
-        checking = _Checking(amendment, view, session, sink, wanted, earlier, lacking)
+        checking = _Checking(amendment, view, spark, sink, wanted, earlier, lacking)
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
     redefined(amendment.flow, view.position)
@@ -165,7 +166,7 @@ class _Checking:
 
     amendment: AmendmentJob
     view: View
-    session: SparkSession
+    spark: Spark
     sink: Sink
     windows: Sequence[Window] | None
     earlier: Earlier
@@ -205,11 +206,11 @@ class _Checking:
     def _differences(self, attempt: Attempt, job: DataFrame | None, found: DataFrame | None) -> Differences:
         if not isinstance(self.sink, WindowedSink):
             now = found if found is None else self.earlier.without_rows(found)
-            return different_rows(self.session, self.sink, job, now)
+            return different_rows(self.spark.session, self.sink, job, now)
         fires = partial(self._sessions, attempt) if self.sink.merging else self._closed
-        expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), fires(job))
+        expected = None if job is None else query(self.spark.session, merged_windows(ROWS, self.sink), fires(job))
         inside = partial(self._inside, self.sink)
-        return different_windows(self.session, self.sink, inside(expected), inside(found))
+        return different_windows(self.spark.session, self.sink, inside(expected), inside(found))
 
     def _attempt(self, covers: Sequence[Cover]) -> Attempt:
         flow = replace(self.amendment.flow, sinks=(self.sink,))
@@ -222,7 +223,7 @@ class _Checking:
             plan=plan,
             number=1,
             scans={name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()},
-            session=self.session,
+            spark=self.spark,
             uris=self.amendment.uris,
             driver_rows=settings.driver_rows,
             writer=settings.writer,
@@ -235,7 +236,7 @@ class _Checking:
             chosen = self.amendment.side_tables.choose(output, Selection(table=table))
             if chosen is not None and chosen.rows.num_rows:
                 parts.append(chosen.rows.select(list(_HIDDEN)).rename_columns(list(_HIDDEN.values())))
-        return self.session.createDataFrame(pa.concat_tables(parts)) if parts else None
+        return self.spark.session.createDataFrame(pa.concat_tables(parts)) if parts else None
 
     def _closed(self, panes: DataFrame) -> DataFrame:
         """Add the columns that `merged_windows` needs, so that every window fires that the watermark allows to fire."""
@@ -259,7 +260,7 @@ class _Checking:
         if self.windows is None:
             return rows
         starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))
-        wanted = self.session.createDataFrame(pa.table({sink.start: starts}))
+        wanted = self.spark.session.createDataFrame(pa.table({sink.start: starts}))
         return rows.join(wanted, sink.start, "left_semi")
 
 

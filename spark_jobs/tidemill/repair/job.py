@@ -31,7 +31,7 @@ from tidemill.run.claiming import Planner, Request
 from tidemill.run.watching import Watcher
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidemill.run.sessions import Opens
 
 
 @dataclass(kw_only=True)
@@ -47,7 +47,7 @@ class AmendmentJob:
     reason: Reason
     most: int | None = None
     identity: str | None = None
-    session: Callable[[], SparkSession] | None = None
+    session: Opens | None = None
     begin: Mapping[TopicPartition, int] | None = None
     silent: Collection[TopicPartition] = ()
     watcher: Watcher = field(default_factory=Watcher)

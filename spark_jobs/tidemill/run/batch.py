@@ -19,8 +19,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyspark.sql import SparkSession
-
 from tidemill.contracts.audit import audit
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import StatefulSink, WindowedSink
@@ -40,6 +38,7 @@ from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.spark.failures import explained
 from tidemill.engine.spark.garbage import let_go
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.steps import Aggregated, Published, Staged
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
@@ -52,7 +51,7 @@ from tidemill.run.claiming import Claim, Request, Sources, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.histories import histories
 from tidemill.run.sending import send
-from tidemill.run.sessions import project_session, renewing
+from tidemill.run.sessions import Opens, project_spark, renewing
 from tidemill.run.watching import Stopwatch
 
 
@@ -73,7 +72,7 @@ def run_batch(
     name: str,
     request: Request,
     *,
-    session: Callable[[], SparkSession] | None = None,
+    session: Opens | None = None,
     ledger: Ledger | None = None,
 ) -> Outcome:
     """Execute the open batch of a pipeline, or else the next one, completely.
@@ -118,18 +117,18 @@ def run_batch(
 
 @dataclass(frozen=True)
 class _Session:
-    """The Spark session of a batch, opened when it is needed."""
+    """The Spark of a batch, started when it is needed."""
 
     project: Project
     name: str
-    opens: Callable[[], SparkSession] | None
+    opens: Opens | None
     timed: Stopwatch
 
     @cached_property
-    def spark(self) -> SparkSession:
-        """The session; opened on first use."""
+    def spark(self) -> Spark:
+        """Spark; started on first use."""
         with self.timed.step("spark"):
-            return self.opens() if self.opens else project_session(self.project, self.name)
+            return Spark.of(self.opens()) if self.opens else project_spark(self.project, self.name)
 
 
 def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
@@ -141,14 +140,14 @@ def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
 
 
 def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
-    project: Project, flow: Flow, claim: Claim, spark: SparkSession, uris: Uris, ledger: Ledger
+    project: Project, flow: Flow, claim: Claim, spark: Spark, uris: Uris, ledger: Ledger
 ) -> Attempt:
     return Attempt(
         flow=flow,
         plan=claim.plan,
         number=claim.attempt,
         scans=claim.scans,
-        session=spark,
+        spark=spark,
         uris=uris,
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,

@@ -37,8 +37,9 @@ def connect_command(options: ConnectOptions) -> ConnectCommand:
         ConfigError: jars are missing.
     """
     from tidemill.engine.spark.jars import jar_paths, locked_jars
-    from tidemill.engine.spark.session import server_conf
+    from tidemill.engine.spark.settings import server_conf
     from tidemill.engine.spark.shared_classes import sharing
+    from tidemill.engine.spark.workers import DAEMON
 
     conf = {
         **server_conf(jar_paths(options.jars, locked_jars(kafka=True, s3=True))),
@@ -47,6 +48,7 @@ def connect_command(options: ConnectOptions) -> ConnectCommand:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
+        **(DAEMON if options.python == sys.executable else {}),
         **options.conf,
     }
     settings = [part for key, value in sharing(conf).items() for part in ("--conf", f"{key}={value}")]

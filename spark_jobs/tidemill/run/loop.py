@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from tidemill.run.claiming import Request
 from tidemill.run.watching import Watcher
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidemill.run.sessions import Opens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ def run_batches(  # noqa: PLR0913  what to execute, as whom, where, and who is t
     order: Order,
     *,
     identity: str | None = None,
-    session: Callable[[], SparkSession] | None = None,
+    session: Opens | None = None,
     watcher: Watcher | None = None,
 ) -> Iterator[Committed]:
     """Execute batches and yield each commit, until the ordered number is reached or nothing is left to do.

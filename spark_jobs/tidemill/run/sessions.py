@@ -13,7 +13,10 @@ from tidemill.project.settings import is_remote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.engine.spark.session import Place
+    from tidemill.engine.spark.session import Place, Spark
+
+Opens = Callable[[], "Spark | SparkSession"]
+"""Gives the Spark in which batches run, or its session."""
 
 _NAMESPACE = uuid.UUID("7f3c1f0e-0d0b-5b1e-9d0a-6d1c1b8a7e21")
 
@@ -38,15 +41,20 @@ def place_of(project: Project, pipeline: str | None = None) -> Place:
     return LocalSpark(jars=jars, cores=settings.cores, conf=conf)
 
 
-def project_session(project: Project, pipeline: str | None = None) -> SparkSession:
-    """Open or reuse a session in the project's place.
+def project_spark(project: Project, pipeline: str | None = None) -> Spark:
+    """Start or reuse the Spark in the project's place.
 
     Pass `pipeline` only after claiming its open batch: on a Connect server all claimants share one session, and work
     that an earlier one left running there is interrupted.
     """
-    from tidemill.engine.spark.session import open_session
+    from tidemill.engine.spark.session import open_spark
 
-    return open_session(place_of(project, pipeline), name=f"tidemill {pipeline or ''}".strip())
+    return open_spark(place_of(project, pipeline), name=f"tidemill {pipeline or ''}".strip())
+
+
+def project_session(project: Project, pipeline: str | None = None) -> SparkSession:
+    """The session of the Spark in the project's place; see `project_spark`."""
+    return project_spark(project, pipeline).session
 
 
 def _identity(project: Project, pipeline: str | None) -> str:
@@ -58,8 +66,8 @@ def _identity(project: Project, pipeline: str | None) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{project.table_uri(pipeline)} {code_hash()}"))
 
 
-def renewing(project: Project, session: SparkSession) -> Callable[[], None]:
-    """Return a function that gives a session the store's current credentials. Call it before each job.
+def renewing(project: Project, spark: Spark) -> Callable[[], None]:
+    """Return a function that gives Spark's session the store's current credentials. Call it before each job.
 
     Credentials of a role can expire during a batch. A job starts with ones that last at least a quarter of an hour.
     """
@@ -70,7 +78,7 @@ def renewing(project: Project, session: SparkSession) -> Callable[[], None]:
     def renew() -> None:
         for name, value in project.access.spark().items():
             if given.get(name) != value:
-                session.conf.set(name, value)
+                spark.session.conf.set(name, value)
                 given[name] = value
 
     return renew

@@ -224,7 +224,7 @@ def _spark(project: Project, sessions: list[SparkSession]) -> tuple[State, str, 
     from tidemill.engine.spark.failures import explained
     from tidemill.engine.spark.workers import look
 
-    session = start_spark(project)
+    session = start_spark(project).session
     sessions.append(session)
     with explained("a job that asks the workers"):
         workers = "; ".join(str(worker) for worker in look(session))

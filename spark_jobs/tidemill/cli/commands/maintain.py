@@ -14,8 +14,7 @@ from tidemill.cli.output import AsJson, console, end_with, grid, of_each, open_p
 from tidemill.cli.views.log import print_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from tidemill.engine.spark.session import Spark
     from tidemill.maintain.task import MaintenanceTask
     from tidemill.project.project import Project
 
@@ -65,7 +64,7 @@ def maintain(
 
 def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool, as_json: bool) -> MaintenanceTask:
     """Slices become one where that is worth it; Spark starts only then. A batch that runs goes first."""
-    from tidemill.cli.spark import say_start, spark_session
+    from tidemill.cli.spark import say_start, started_spark
     from tidemill.core.errors import Busy
     from tidemill.maintain.state_compaction import due, fold
     from tidemill.maintain.task import MaintenanceTask
@@ -75,12 +74,12 @@ def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: boo
     if count and not dry_run:
         count = 0
         with ExitStack() as stack, suppress(Busy):
-            opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
+            opened = partial(started_spark, project, ctx.find_root().obj, pipeline=pipeline)
 
             # Open the session only when the job holds the claim: an earlier one would interrupt a batch on a Connect
             # server.
             @cache
-            def start() -> SparkSession:
+            def start() -> Spark:
                 say_start(ctx, pipeline, as_json=as_json)
                 return stack.enter_context(opened())
 

@@ -82,6 +82,7 @@ def _plan(project: Project, flow: Flow) -> BatchPlan:
 
 def _attempt(project: Project, flow: Flow, plan: BatchPlan, session: SparkSession) -> Attempt:
     from tidemill.engine.attempt import Attempt
+    from tidemill.engine.spark.session import Spark
 
     log = project.log()
     scans = {
@@ -93,7 +94,7 @@ def _attempt(project: Project, flow: Flow, plan: BatchPlan, session: SparkSessio
         plan=plan,
         number=1,
         scans=scans,
-        session=session,
+        spark=Spark.of(session),
         uris=project.uris(flow.name),
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,

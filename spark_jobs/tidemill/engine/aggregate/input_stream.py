@@ -19,6 +19,7 @@ from tidemill.engine.read.segments import Segments
 from tidemill.engine.read.source import most_tasks, records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded, read_segments
 from tidemill.engine.spark.query import query
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.spark_writer import SparkWriter
 
 _NONE: Mapping[str, History] = {}
@@ -31,7 +32,7 @@ class Stream:
     `records` are the log's records, not yet decoded; `once` has those of a scan that may be read only once.
     """
 
-    session: SparkSession
+    spark: Spark
     source: Input
     scan: Scan
     decode: DecodeBatches
@@ -54,8 +55,7 @@ class Stream:
 
         `histories` are those of the tables of firings that the batch computes again.
         """
-        session = writer.session
-        once = None if scan.rereadable else writer.cache(records(session, scan))
+        once = None if scan.rereadable else writer.cache(records(writer.session, scan))
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
@@ -70,7 +70,12 @@ class Stream:
         statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         counter = Counter(source, partitions, branches)
-        return Stream(session, source, scan, decode, statement, branches, counter, once)
+        return Stream(writer.spark, source, scan, decode, statement, branches, counter, once)
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of its Spark."""
+        return self.spark.session
 
     @cached_property
     def records(self) -> DataFrame:

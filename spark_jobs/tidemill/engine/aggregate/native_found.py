@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -31,6 +31,7 @@ from tidemill.engine.aggregate.native_pass import (
 from tidemill.engine.aggregate.native_strays import LATE, REJECTED
 from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
 from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.read.segments import Segments
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 
@@ -50,8 +51,8 @@ def found_natively(
     streams: Sequence[Stream], passes: Sequence[NativePass], sinks: Sequence[WindowedSink], writers: RowWriters
 ) -> NativeFound | None:
     """The result of one job over all streams; None if Spark has to do it all, because a task gave up."""
-    frames = [_frame(s, each) for s, each in zip(streams, passes, strict=True)]
-    told = _Told.of(writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist())
+    given = _in_tasks(streams, passes)
+    told = _Told.of(_in_sql(streams, passes, writers) if given is None else given)
     for why, expected in sorted(told.refused):
         _log.log(logging.INFO if expected else logging.WARNING, "Spark SQL aggregates this batch: %s", why)
     if told.refused:
@@ -63,6 +64,34 @@ def found_natively(
         if key in names:
             parts[names[key]] += rows
     return NativeFound(by_topic, {s.table: _state(s, parts[s.table], writers) for s in sinks if parts[s.table]})
+
+
+def _in_tasks(streams: Sequence[Stream], passes: Sequence[NativePass]) -> Sequence[Mapping[str, Any]] | None:
+    """What all tasks give, by a job without SQL; None if workers cannot read the records, or Spark has only SQL."""
+    tasks = list[tuple[NativePass, Segments, int]]()
+    for stream, native in zip(streams, passes, strict=True):
+        if (segments := stream.segments) is None:
+            return None
+        tasks += ((native, segments, part) for part in range(segments.parts))
+    context = streams[0].spark.context
+    if context is None:
+        return None
+
+    def run(numbers: Iterable[int]) -> Iterator[Mapping[str, Any]]:
+        for native, segments, part in map(tasks.__getitem__, numbers):
+            for batch in native.of_task(segments.part(part)):
+                yield from batch.to_pylist()
+
+    return context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run).collect()
+
+
+def _in_sql(
+    streams: Sequence[Stream], passes: Sequence[NativePass], writers: RowWriters
+) -> Sequence[Mapping[str, Any]]:
+    """What all tasks give, by a job of Spark SQL."""
+    frames = [_frame(s, each) for s, each in zip(streams, passes, strict=True)]
+    given: list[dict[str, Any]] = writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist()
+    return given
 
 
 def _frame(stream: Stream, native: NativePass) -> DataFrame:

@@ -1,65 +1,25 @@
-"""Opens a Spark session in one of the places where a batch can run."""
+"""Starts Spark, or connects to it, in one of the places where a batch can run."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import assert_never
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidemill.core.errors import EngineError, TidemillError
-from tidemill.core.identity.semantics import PINNED, check_pinned
+from tidemill.core.identity.semantics import check_pinned
 from tidemill.engine.spark.connect import connect_session
+from tidemill.engine.spark.settings import OF_A_STORE, is_connect, pin, server_conf, settle
 from tidemill.engine.spark.shared_classes import sharing
-from tidemill.engine.spark.workers import equip
-
-SESSION_CONF: Mapping[str, str] = {
-    **PINNED,
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
-    # By default, aggregates that keep objects (sketches, lists) fall back to sorting after 128 groups.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-    # A batch is divided into tasks even when its segment is small, so that every core decodes.
-    "spark.sql.files.openCostInBytes": "131072",
-    # Planning stage by stage costs more than it saves in a small batch.
-    "spark.sql.adaptive.enabled": "false",
-    # If a user switches it on: this rule would drop the counts of a pass that leaves no rows.
-    "spark.sql.adaptive.optimizer.excludedRules": ("org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"),
-    # Without this, rows from the driver would be computed while the plan is made, one by one and not compiled: 65,000
-    # rows of state took 3 seconds, and as much memory as one copy of them for each step.
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
-    # Rows do not belong into the plan: every optimizer rule would visit each of them, 60 ms for 40,000 rows.
-    "spark.sql.execution.arrow.localRelationThreshold": "0",
-    "spark.databricks.delta.v2.enableMode": "NONE",
-    # Tidemill's tables have short logs to replay: 50 tasks, the default, take ten times as long.
-    "spark.databricks.delta.snapshotPartitions": "2",
-}
-"""Settings of a session that a batch relies on, in every place."""
-
-_STATIC_CONF: Mapping[str, str] = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # The number of compiled steps that are kept. With Spark's default of 100, a batch that Spark writes compiled all
-    # its steps again and ran them cold, which took half of its time.
-    "spark.sql.codegen.cache.maxEntries": "1000",
-    # Segments have a checksum per page: flipped bytes are noticed, not aggregated.
-    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-}
-
-_STORE = "fs.s3a."
-_pinned: WeakSet[SparkSession] = WeakSet()
-
-_HIDDEN, _HIDDEN_TOO = "spark.sql.redaction.string.regex", "spark.redaction.string.regex"
-_LOGIN = r"org\.apache\.kafka\.common\.security\.[^\n]*"
-"""A pattern of texts that a Connect server hides where it shows or records requests."""
-
-_SHUFFLES, _SPARKS, _OURS = "spark.sql.shuffle.partitions", "200", "16"
-"""Only rows of state are shuffled, not records: 200 tasks, the default, make a small batch 10 times slower."""
+from tidemill.engine.spark.workers import DAEMON, equip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,70 +55,76 @@ class ClusterSpark:
 Place = LocalSpark | ConnectSpark | ClusterSpark
 
 
-def open_session(place: Place, *, name: str) -> SparkSession:
-    """The session of a place, new or existing, with the settings that a batch relies on.
+class Spark:
+    """A Spark that has started. Its session is made when something needs SQL, which takes Java a second to load."""
+
+    def __init__(self, opens: Callable[[], SparkSession], context: SparkContext | None = None) -> None:
+        self._opens, self._context = opens, context
+
+    @staticmethod
+    def of(given: Spark | SparkSession) -> Spark:
+        """The Spark of a session."""
+        return given if isinstance(given, Spark) else Spark(lambda: given)
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """The session, with the settings that decide the results of expressions.
+
+        Raises:
+            EngineError: Spark cannot make it.
+        """
+        session = self._opens()
+        pin(session)
+        return session
+
+    @property
+    def context(self) -> SparkContext | None:
+        """What runs Python in tasks without SQL; None on a Connect server, which has only SQL."""
+        if self._context is None and not is_connect(self.session):
+            self._context = self.session.sparkContext
+        return self._context
+
+    def stop(self) -> None:
+        """End a Spark of this process, or the session on a server."""
+        if self._context is not None and "session" not in vars(self):
+            self._context.stop()
+        else:
+            self.session.stop()
+
+
+def open_spark(place: Place, *, name: str) -> Spark:
+    """The Spark of a place, new or existing, with the settings that a batch relies on.
 
     On other machines, it makes sure that the Python workers have the code of this process.
 
     Raises:
         EngineError: Spark cannot be started or reached.
-        ConfigError: the workers have another version of Python or of Tidemill, or lack a package.
+        ConfigError: the workers have another version of Python or of Tidemill, or lack a package; or the settings of
+            the place decide the results of expressions.
     """
-    try:
+    check_pinned(place.conf, "the settings of Spark:")
+    with _explained(place):
+        if isinstance(place, LocalSpark):
+            context, conf = _start_here(place, name)
+            return Spark(partial(_session_here, place, conf), context)
         session = settle(_open(place, name), place.conf)
-        if not isinstance(place, LocalSpark):
-            equip(session, where=_label(place))
+        equip(session, where=_label(place))
+        return Spark.of(session)
+
+
+def open_session(place: Place, *, name: str) -> SparkSession:
+    """The session of the Spark of a place; see `open_spark`."""
+    return open_spark(place, name=name).session
+
+
+@contextmanager
+def _explained(place: Place) -> Iterator[None]:
+    try:
+        yield
     except TidemillError:
         raise
     except Exception as error:
         raise EngineError(f"no Spark session ({_label(place)}): {error}", fix="run `tidemill doctor`") from error
-    return session
-
-
-def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """Return the session with the settings that a batch relies on, and `conf`, as far as they can still be changed.
-
-    Raises:
-        ConfigError: `conf` changes a setting that decides the results of expressions.
-    """
-    check_pinned(conf, "the settings of Spark:")
-    pin(session)
-    known = _known(session)
-    fewer = {_SHUFFLES: _OURS} if (known.get(_SHUFFLES) or session.conf.get(_SHUFFLES)) == _SPARKS else {}
-    hidden = {_HIDDEN: _redaction(session, conf)}
-    for key, value in {**SESSION_CONF, **fewer, **conf, **hidden}.items():
-        if key in PINNED or known.get(key) == value:
-            continue
-        if key.startswith(_STORE) or session.conf.isModifiable(key):
-            session.conf.set(key, value)
-    return session
-
-
-def pin(session: SparkSession) -> None:
-    """Set the settings that decide the results of expressions in any session, even one that others made."""
-    if session in _pinned:
-        return
-    known = _known(session)
-    for name, value in PINNED.items():
-        if known.get(name) != value:
-            session.conf.set(name, value)
-    _pinned.add(session)
-
-
-def _known(session: SparkSession) -> Mapping[str, str]:
-    """The settings of a session on a Connect server: reading all is one round trip, and each other access is one."""
-    return session.conf.getAll if type(session).__module__.startswith("pyspark.sql.connect") else {}
-
-
-def _redaction(session: SparkSession, conf: Mapping[str, str]) -> str:
-    """A pattern of texts to hide: those that are hidden already, and Kafka's login module, which has the password."""
-    theirs = conf.get(_HIDDEN) or session.conf.get(_HIDDEN, None) or session.conf.get(_HIDDEN_TOO, None) or _LOGIN
-    return theirs if _LOGIN in theirs else f"(?:{theirs})|{_LOGIN}"
-
-
-def server_conf(jars: Sequence[str]) -> dict[str, str]:
-    """The settings for a Spark that is started elsewhere: a Connect server, or a submit to a cluster."""
-    return {**_STATIC_CONF, **SESSION_CONF, "spark.jars": ",".join(jars)}
 
 
 def _label(place: Place) -> str:
@@ -173,16 +139,25 @@ def _label(place: Place) -> str:
             assert_never(place)
 
 
-def _open(place: Place, name: str) -> SparkSession:
+def _start_here(place: LocalSpark, name: str) -> tuple[SparkContext, Mapping[str, str]]:
+    """A Spark in this process, and its settings."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Workers must use this Python, which has Tidemill, not the machine's Python.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    cores = place.cores or os.cpu_count() or 1
+    # Java starts a Java that starts Spark: what the first of the two needs is short.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    conf = sharing({**_local_conf(place, cores), **place.conf})
+    return _context(f"local[{cores}]", name, conf), conf
+
+
+def _session_here(place: LocalSpark, conf: Mapping[str, str]) -> SparkSession:
+    with _explained(place):
+        return settle(_session(conf), place.conf)
+
+
+def _open(place: ConnectSpark | ClusterSpark, name: str) -> SparkSession:
     match place:
-        case LocalSpark():
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            # Arrow workers must use this Python, which has Tidemill, not the machine's Python.
-            os.environ["PYSPARK_PYTHON"] = sys.executable
-            cores = place.cores or os.cpu_count() or 1
-            # Java starts a Java that starts Spark: what the first of the two needs is short.
-            os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-            return _in_process(f"local[{cores}]", name, sharing({**_local_conf(place, cores), **place.conf}))
         case ConnectSpark():
             return connect_session(place.remote, place.identity)
         case ClusterSpark():
@@ -192,20 +167,27 @@ def _open(place: Place, name: str) -> SparkSession:
             if not _is_here(place.master) and os.environ.get("SPARK_LOCAL_IP", "").startswith("127."):
                 # This address is for a session on this machine: executors elsewhere could not call the driver back.
                 del os.environ["SPARK_LOCAL_IP"]
-            return _in_process(place.master, name, {**_cluster_conf(place), **place.conf})
+            conf = {**_cluster_conf(place), **place.conf}
+            _context(place.master, name, conf)
+            return _session(conf)
         case _:
             assert_never(place)
 
 
-def _in_process(master: str, name: str, conf: Mapping[str, str]) -> SparkSession:
-    builder = SparkSession.builder.master(master).appName(name)
+def _context(master: str, name: str, conf: Mapping[str, str]) -> SparkContext:
+    settings = [(key, value) for key, value in conf.items() if not key.startswith(OF_A_STORE)]
+    context = SparkContext.getOrCreate(SparkConf().setMaster(master).setAppName(name).setAll(settings))
+    context.setLogLevel("ERROR")
+    return context
+
+
+def _session(conf: Mapping[str, str]) -> SparkSession:
+    """The session of the Spark in this process."""
+    builder = SparkSession.builder
     for key, value in conf.items():
-        # Keys of a store belong to the session: they may change while Spark keeps running.
-        if not key.startswith(_STORE):
+        if not key.startswith(OF_A_STORE):
             builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()
 
 
 def _is_here(master: str) -> bool:
@@ -234,4 +216,5 @@ def _local_conf(place: LocalSpark, cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        **DAEMON,
     }

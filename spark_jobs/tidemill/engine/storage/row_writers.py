@@ -12,13 +12,14 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tidemill.core.contract.reasons import tally_reasons
 from tidemill.core.contract.schema import Field, ddl
 from tidemill.core.plan.slices import SliceSet
 from tidemill.engine.spark.garbage import handed
 from tidemill.engine.spark.query import of_driver
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.chains import Chain, Chained
 from tidemill.engine.storage.spread import Spread
 from tidemill.tables.arrow_types import schema_fields
@@ -123,8 +124,8 @@ class DriverWriter:
 
     name = "delta-rs"
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
+    def __init__(self, spark: Spark) -> None:
+        self._spark = spark
 
     def stage(self, frame: DataFrame) -> tuple[pa.Table, int]:  # noqa: D102
         rows = frame.toArrow()
@@ -134,10 +135,10 @@ class DriverWriter:
         # A table without rows may have no chunks; Arrow cannot cast that, and Spark Connect refuses it.
         full = [part for part in parts if part.num_rows]
         if not full:
-            return self._session.createDataFrame([], ddl(self.fields(parts[0])))
+            return self._spark.session.createDataFrame([], ddl(self.fields(parts[0])))
         whole = self.together(full)
         handed(whole.nbytes)
-        return of_driver(self._session, whole)
+        return of_driver(self._spark.session, whole)
 
     def together(self, parts: Sequence[pa.Table]) -> pa.Table:
         """All rows in one table, with the columns of the first part."""

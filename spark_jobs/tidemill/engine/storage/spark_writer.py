@@ -18,6 +18,7 @@ from tidemill.core.contract.schema import Field, Scalar, ddl, spark_type
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.sql.text import quoted, renamed
 from tidemill.engine.spark.query import query
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.chains import END, FIRES, GONE, KIND, OPEN, START, Chain, Chained
 from tidemill.engine.storage.row_writers import Apart, Encode
 from tidemill.engine.storage.spread import Spread
@@ -33,9 +34,14 @@ class SparkWriter:
 
     name = "spark"
 
-    def __init__(self, session: SparkSession, before_job: Callable[[], None] = lambda: None) -> None:
-        self.session, self._before_job = session, before_job
+    def __init__(self, spark: Spark, before_job: Callable[[], None] = lambda: None) -> None:
+        self.spark, self._before_job = spark, before_job
         self._cached: list[DataFrame] = []
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of its Spark."""
+        return self.spark.session
 
     def stage(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
         cached = self.cache(frame)

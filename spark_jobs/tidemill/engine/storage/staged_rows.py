@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.schema import Field
 from tidemill.core.sql.text import quoted
 from tidemill.engine.native.statement import run
 from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.chains import Chain
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter
 from tidemill.engine.storage.spark_writer import SparkWriter
@@ -65,13 +66,13 @@ class RowWriters:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Spark,
         *,
         driver_rows: int,
         writer: str | None,
         before_job: Callable[[], None] = lambda: None,
     ) -> None:
-        self.driver, self.spark = DriverWriter(session), SparkWriter(session, before_job)
+        self.driver, self.spark = DriverWriter(spark), SparkWriter(spark, before_job)
         self._before_job = before_job
         self.driver_rows, self._writer = driver_rows, writer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,15 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.failing import failing
 from machine.tiny import TinyAttempt
-from machine.told import USERS, Told
+from machine.told import USERS, Told, disturbed, places_of
 from support.commands import type_command
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
 from support.projects import NO_SPARK, Mill, an_event, rows_of
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
-from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import SideOutput
-from tidemill.core.protocol.failpoints import Injected, boundaries_of
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.state_size import state_sizes
@@ -71,24 +67,10 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
     tmp_path: Path, text: str, seed: int
 ) -> None:
     mill, draw = firings(tmp_path, NO_SPARK, text, collect=False, partitions=2), random.Random(f"{text}{seed}")
-    places = [b.name for b in boundaries_of(mill.project.pipeline("firings"))]
-    told = Told(mill)
+    places, told = places_of(mill), Told(mill)
     for _ in range(8):
         told.feed(draw)
-        match draw.randint(0, 6):
-            case 0 | 1:
-                failure = f"{draw.choice(['before', 'after'])}:{draw.choice(places)}=raise"
-                with failing(failure), suppress(Injected):
-                    told.run()
-            case 2:
-                list(fold(an_amendment(mill), Folding(group=3, overlap=0.1, groups=1)))
-            case 3:
-                list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC)))
-            case 4 if told.known:
-                with suppress(TidemillError):
-                    told.rewind(draw.choice(list(told.known)))
-            case _:
-                pass
+        disturbed(told, draw, places, told.run)
         told.run()
         assert shown(mill) == expected(told, BUFFERS[text])
 

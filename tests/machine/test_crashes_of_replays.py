@@ -60,7 +60,9 @@ def prepared(request: pytest.FixtureRequest, tmp_path: Path, tiny: None) -> Path
 
 
 def a_copy(prepared: Path, name: str) -> Mill:
+    """A copy in place of the last one of that name."""
     folder = prepared.with_name(name)
+    shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(prepared, folder)
     return Mill(Project.load(folder), NO_SPARK, "firings")
 
@@ -110,23 +112,28 @@ def known(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], d
     return names, expected
 
 
+def broken(prepared: Path, monkeypatch: pytest.MonkeyPatch, failure: str, times: int = 1) -> Mill:
+    """A copy in which the backfill has failed."""
+    mill = a_copy(prepared, "broken")
+    for _ in range(times):
+        with monkeypatch.context() as patch:
+            patch.setattr(failpoints, "_lost", set())
+            patch.setenv(failpoints.VARIABLE, failure)
+            with suppress(TidemillError):
+                replay(mill)
+    return mill
+
+
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.crash)])
 @pytest.mark.parametrize("way", WAYS)
 def test_whatever_fails_the_same_command_leaves_what_it_would_have(
     prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, way: str, times: int
 ) -> None:
     names, expected = known
-    for number, name in enumerate(names):
-        mill = a_copy(prepared, f"broken-{number}")
-        for _ in range(times):
-            with monkeypatch.context() as patch:
-                patch.setattr(failpoints, "_lost", set())
-                patch.setenv(failpoints.VARIABLE, way.format(name))
-                with suppress(TidemillError):
-                    replay(mill)
+    for name in names:
+        mill = broken(prepared, monkeypatch, way.format(name), times)
         replay(mill)
         assert outcome(mill) == expected, name
-        shutil.rmtree(mill.project.folder)
 
 
 @pytest.mark.parametrize("way", WAYS[:1])
@@ -134,15 +141,10 @@ def test_a_live_run_completes_what_was_begun(
     prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     names, expected = known
-    for number, name in enumerate(names[names.index("planned") :]):
-        mill = a_copy(prepared, f"broken-{number}")
-        with monkeypatch.context() as patch:
-            patch.setenv(failpoints.VARIABLE, way.format(name))
-            with suppress(TidemillError):
-                replay(mill)
+    for name in names[names.index("planned") :]:
+        mill = broken(prepared, monkeypatch, way.format(name))
         caught_up(mill)
         assert outcome(mill) == expected, name
-        shutil.rmtree(mill.project.folder)
 
 
 def fate_of(act: Callable[[], None]) -> str:
@@ -158,8 +160,8 @@ def test_whoever_wakes_up_beside_its_successors_changes_nothing(
     prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names, expected = known
-    for number, place in enumerate(f"{side}:{name}" for name in names for side in ("before", "after")):
-        mill = a_copy(prepared, f"zombie-{number}")
+    for place in (f"{side}:{name}" for name in names for side in ("before", "after")):
+        mill = a_copy(prepared, "zombie")
         other = Mill(mill.project, mill.session, mill.name)
 
         def successors(other: Mill = other) -> None:
@@ -173,4 +175,3 @@ def test_whoever_wakes_up_beside_its_successors_changes_nothing(
         assert woken in ("Fenced", "done"), place
         caught_up(mill)
         assert outcome(mill) == expected, place
-        shutil.rmtree(mill.project.folder)

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.failing import failing
 from machine.test_buffers import BUFFERS, expected, shown
-from machine.test_triggers import MODES, TRIGGERS, WINDOWS
+from machine.test_triggers import MODES, TRIGGERS, WINDOWS, with_trigger
 from machine.test_triggers import expected as expected_of_windows
 from machine.test_triggers import shown as shown_windows
 from machine.tiny import TinyAttempt
-from machine.told import Told
+from machine.told import Told, disturbed, places_of
 from support.firings import firings
 from support.projects import NO_SPARK, Mill
-from tidemill.core.errors import TidemillError
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.ordered.event_windows import EventWindows
-from tidemill.core.protocol.failpoints import Injected, boundaries_beside, boundaries_of
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.state_compaction import Folding
 from tidemill.maintain import maintenance
-from tidemill.maintain.maintenance import maintain
-from tidemill.maintain.state_compaction import fold
 from tidemill.repair.backfill import backfill
 from tidemill.run import batch
 
@@ -58,29 +50,6 @@ def replay(mill: Mill, draw: random.Random) -> None:
         done(backfill(an_amendment(mill), wanted))
 
 
-def something(told: Told, draw: random.Random, places: list[str]) -> None:
-    """A backfill that may fail, or what moves the state that it may begin with."""
-    mill = told.mill
-    match draw.randint(0, 7):
-        case 0 | 1:
-            with failing(f"{draw.choice(['before', 'after'])}:{draw.choice(places)}=raise"), suppress(Injected):
-                replay(mill, draw)
-        case 2:
-            list(fold(an_amendment(mill), Folding(group=3, overlap=0.1, groups=1)))
-        case 3:
-            list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC)))
-        case 4 if told.known:
-            with suppress(TidemillError):
-                told.rewind(draw.choice(list(told.known)))
-        case _:
-            replay(mill, draw)
-
-
-def places_of(mill: Mill) -> list[str]:
-    flow = mill.project.pipeline(mill.name)
-    return [b.name for b in (*boundaries_of(flow), *boundaries_beside(flow))]
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("text", BUFFERS)
 def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_around_it(
@@ -90,7 +59,7 @@ def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_aro
     places, told = places_of(mill), Told(mill)
     for _ in range(8):
         told.feed(draw)
-        something(told, draw, places)
+        disturbed(told, draw, places, partial(replay, mill, draw))
         told.run()
         assert shown(mill) == expected(told, BUFFERS[text])
 
@@ -101,24 +70,11 @@ def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_aro
 def test_a_backfill_folds_windows_with_the_watermarks_of_then(
     tmp_path: Path, window: str, trigger: str, mode: str
 ) -> None:
-    columns = 'timing="timing", index="nth", last="last", operation="operation"'
     draw = random.Random(f"again {window}{trigger}{mode}")
-    lateness = draw.choice(["0 s", "8 s"])
-    declared = EventWindows(WINDOWS[window].panes, TRIGGERS[trigger], lateness, mode)
-    mill = firings(
-        tmp_path,
-        NO_SPARK,
-        window,
-        trigger=f'trigger={trigger}, accumulation="{mode}", {columns}',
-        lateness=lateness,
-        delay="4 s",
-        partitions=2,
-        bounds=True,
-        collect=False,
-    )
+    mill, declared = with_trigger(tmp_path, window, trigger, mode, lateness=draw.choice(["0 s", "8 s"]))
     told, places = Told(mill, disorder=12), places_of(mill)
     for _ in range(7):
         told.feed(draw)
-        something(told, draw, places)
+        disturbed(told, draw, places, partial(replay, mill, draw))
         told.run()
         assert shown_windows(mill) == expected_of_windows(told, declared)

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from amend.conftest import an_amendment
-from machine.failing import failing
 from machine.tiny import TinyAttempt
-from machine.told import USERS, Told
+from machine.told import USERS, Told, disturbed, places_of
 from support.firings import firings
 from support.ordered import Batch, Record
 from support.ordered_oracle import WindowOracle
 from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
 from tidemill import AfterCount, AfterWatermark, Calendar, Never, Repeatedly, Sliding, Tumbling
-from tidemill.core.errors import Incompatible, TidemillError
+from tidemill.core.errors import Incompatible
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.amendments import Reason
-from tidemill.core.protocol.failpoints import Injected, boundaries_of
-from tidemill.core.repair.state_compaction import Folding
 from tidemill.core.time.times import micros
 from tidemill.maintain import maintenance
-from tidemill.maintain.maintenance import maintain
-from tidemill.maintain.state_compaction import fold
 from tidemill.run import batch
 
 WINDOWS = {
@@ -80,6 +72,23 @@ def shown(mill: Mill) -> list[tuple[Any, ...]]:
     return sorted(rows, key=str)
 
 
+def with_trigger(folder: Path, window: str, trigger: str, mode: str, *, lateness: str) -> tuple[Mill, EventWindows]:
+    """A pipeline whose firings say all that they know, and its plain rule."""
+    columns = 'timing="timing", index="nth", last="last", operation="operation"'
+    mill = firings(
+        folder,
+        NO_SPARK,
+        window,
+        trigger=f'trigger={trigger}, accumulation="{mode}", {columns}',
+        lateness=lateness,
+        delay="4 s",
+        partitions=2,
+        bounds=True,
+        collect=False,
+    )
+    return mill, EventWindows(WINDOWS[window].panes, TRIGGERS[trigger], lateness, mode)
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("trigger", TRIGGERS)
@@ -87,37 +96,12 @@ def shown(mill: Mill) -> list[tuple[Any, ...]]:
 def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
     tmp_path: Path, window: str, trigger: str, mode: str, seed: int
 ) -> None:
-    columns = 'timing="timing", index="nth", last="last", operation="operation"'
-    said = f'trigger={trigger}, accumulation="{mode}", {columns}'
     draw = random.Random(f"{window}{trigger}{mode}{seed}")
-    lateness = draw.choice(["0 s", "8 s"])
-    declared = EventWindows(WINDOWS[window].panes, TRIGGERS[trigger], lateness, mode)
-    mill = firings(
-        tmp_path,
-        NO_SPARK,
-        window,
-        trigger=said,
-        lateness=lateness,
-        delay="4 s",
-        partitions=2,
-        bounds=True,
-        collect=False,
-    )
-    told, places = Told(mill, disorder=12), [b.name for b in boundaries_of(mill.project.pipeline("firings"))]
+    mill, declared = with_trigger(tmp_path, window, trigger, mode, lateness=draw.choice(["0 s", "8 s"]))
+    told, places = Told(mill, disorder=12), places_of(mill)
     for _ in range(6):
         told.feed(draw)
-        match draw.randint(0, 5):
-            case 0 | 1:
-                with failing(f"{draw.choice(['before', 'after'])}:{draw.choice(places)}=raise"), suppress(Injected):
-                    told.run()
-            case 2:
-                list(fold(an_amendment(mill), Folding(group=3, overlap=0.1, groups=1)))
-                list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC)))
-            case 3 if told.known:
-                with suppress(TidemillError):
-                    told.rewind(draw.choice(list(told.known)))
-            case _:
-                pass
+        disturbed(told, draw, places, told.run)
         told.run()
         assert shown(mill) == expected(told, declared)
 

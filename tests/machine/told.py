@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from amend.conftest import an_amendment, done
+from machine.failing import failing
 from support.projects import Mill, an_event
+from tidemill.core.errors import TidemillError
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.work import Kind
+from tidemill.core.protocol.failpoints import Injected, boundaries_beside, boundaries_of
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import fold
 from tidemill.repair.rewind import rewind
 
 USERS = ("a", "b", "c")
@@ -66,3 +74,27 @@ class Told:
         del self.order[self.known[to] :]
         self.known = {batch: count for batch, count in self.known.items() if batch <= to}
         del self.after[len(self.known) :]
+
+
+def places_of(mill: Mill) -> Sequence[str]:
+    """The boundaries of a batch and of what runs beside batches."""
+    flow = mill.project.pipeline(mill.name)
+    return [boundary.name for boundary in (*boundaries_of(flow), *boundaries_beside(flow))]
+
+
+def disturbed(told: Told, draw: random.Random, places: Sequence[str], act: Callable[[], object]) -> None:
+    """Act, perhaps failing at one of the places; or fold, maintain or rewind."""
+    mill = told.mill
+    match draw.randint(0, 7):
+        case 0 | 1:
+            with failing(f"{draw.choice(['before', 'after'])}:{draw.choice(places)}=raise"), suppress(Injected):
+                act()
+        case 2:
+            list(fold(an_amendment(mill), Folding(group=3, overlap=0.1, groups=1)))
+        case 3:
+            list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC)))
+        case 4 if told.known:
+            with suppress(TidemillError):
+                told.rewind(draw.choice(list(told.known)))
+        case _:
+            act()

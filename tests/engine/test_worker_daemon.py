@@ -9,9 +9,12 @@ from typing import Any
 
 import pyspark
 import pytest
+from py4j import java_gateway, protocol  # type: ignore[import-untyped]
 
 from support.projects import an_event, sums
-from tidemill.engine.spark.session import Spark
+from tidemill.core.errors import EngineError
+from tidemill.engine.spark.failures import explained
+from tidemill.engine.spark.session import LocalSpark, Spark, open_spark
 from tidemill.engine.spark.worker_daemon import files_of_tidemill, forget_if_changed, installed_first
 from tidemill.engine.spark.workers import DAEMON
 
@@ -79,3 +82,16 @@ def test_batch_that_workers_aggregate_makes_no_session(tmp_path: Path, spark: An
     mill.feed([an_event(2), b"{"])
     done = replace(mill, session=bare).run()
     assert str(done.accounts["events"]) == "read=2 aggregated=1 filtered=0 rejected=1 late=0 shed=0"
+
+
+@pytest.mark.spark
+def test_error_of_a_worker_is_told_without_a_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: Any) -> Any:
+        yield Path("/nowhere/segment.parquet").read_bytes()
+
+    # As in a process that has made no session yet.
+    monkeypatch.setattr(java_gateway, "get_return_value", protocol.get_return_value)
+    context: Any = open_spark(LocalSpark(jars=()), name="t").context
+    told = r"a file went away .* FileNotFoundError: .*segment\.parquet"
+    with pytest.raises(EngineError, match=told), explained("sums: batch 1"):
+        context.parallelize([0], 1).mapPartitions(read).collect()

@@ -113,6 +113,11 @@ def open_spark(place: Place, *, name: str) -> Spark:
         return Spark.of(session)
 
 
+def is_running() -> bool:
+    """Whether this process has a Spark that others started; it may have no session yet."""
+    return SparkContext._active_spark_context is not None or SparkSession.getActiveSession() is not None
+
+
 def open_session(place: Place, *, name: str) -> SparkSession:
     """The session of the Spark of a place; see `open_spark`."""
     return open_spark(place, name=name).session

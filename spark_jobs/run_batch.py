@@ -6,8 +6,8 @@ r"""The entry for spark-submit: `tidemill run` in the session that the submit br
         run_batch.py page_views --until-caught-up --json
 
 The arguments are those of `tidemill run`, and so are the exit codes. The driver needs Python with the package
-`tidemill`, executors the same Python with pyarrow, msgspec,
-polars, duckdb and datasketches; all must reach the project's log and lake.
+`tidemill`, executors the same Python with pyarrow, msgspec, polars, duckdb and datasketches; all must reach the
+project's log and lake.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.connect.session import SparkSession as OnAServer
 from servers import free_ports
 
 from tidemill.core.errors import ConfigError, EngineError
@@ -15,7 +16,7 @@ from tidemill.engine.spark import session as sessions
 from tidemill.engine.spark.connect import connect_session
 from tidemill.engine.spark.failures import explained
 from tidemill.engine.spark.session import ConnectSpark, open_session
-from tidemill.engine.spark.settings import settle
+from tidemill.engine.spark.settings import is_connect, settle
 from tidemill.project.project import Project
 
 
@@ -68,3 +69,11 @@ def test_state_is_not_shuffled_into_as_many_pieces_as_records(spark: Any, named:
 )
 def test_only_a_cluster_on_this_machine_reaches_a_driver_that_hides(master: str, here: bool) -> None:
     assert sessions._is_here(master) is here
+
+
+def test_a_session_of_somebodys_own_class_is_known_to_be_on_a_server() -> None:
+    class Theirs(OnAServer):
+        """A session as a vendor makes it."""
+
+    session: Any = Theirs.__new__(Theirs)
+    assert is_connect(session)

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 
 from machine.conftest import again
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
 from support.readme import code, page
+from tidemill.cli.spark import started_spark
 from tidemill.core.errors import AuditBlocked
 from tidemill.run import batch
 
@@ -114,3 +116,16 @@ def test_commands_without_a_terminal_say_that_spark_starts(mill: Mill, monkeypat
         said = type_command(mill.project.folder, "run", "sums", *more)
         assert (said.code, said.err) == (0, err)
         assert "starting" not in said.out
+
+
+@pytest.mark.parametrize(("before", "stops"), [(None, ["stopped"]), (object(), [])])
+def test_a_command_stops_only_the_spark_that_it_started(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, before: object, stops: list[str]
+) -> None:
+    stopped: list[str] = []
+    spark = SimpleNamespace(stop=lambda: stopped.append("stopped"))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", before)
+    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: spark)
+    with started_spark(mill.project):
+        assert stopped == []
+    assert stopped == stops

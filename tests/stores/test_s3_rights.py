@@ -105,7 +105,7 @@ def test_keys_are_asked_for_before_every_job_and_every_write_of_spark(monkeypatc
     monkeypatch.setattr("tidemill.engine.storage.spark_writer.ensure_table", lambda _: None)
     monkeypatch.setattr("tidemill.engine.storage.spark_writer.newest", lambda _: object())
     asked: list[str] = []
-    session: Any = None
+    session: Any = Conf()
     writers = RowWriters(Spark.of(session), driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))
     monkeypatch.setattr(SparkWriter, "stage", lambda *_: (asked.append("job"), 0))
     writers.stage(session, at_most=5)

@@ -58,15 +58,13 @@ def started_spark(
     project: Project, given: Callable[[Project], SparkSession] | None = None, *, pipeline: str | None = None
 ) -> Iterator[Spark]:
     """Start Spark and stop it afterwards, unless it was `given`, ran before, or other batches share it."""
-    from pyspark.sql import SparkSession
-
     from tidemill.engine.spark.connect import leave
-    from tidemill.engine.spark.session import Spark
+    from tidemill.engine.spark.session import Spark, is_running
 
     if given:
         yield Spark.of(given(project))
         return
-    there = SparkSession.getActiveSession() is not None
+    there = is_running()
     spark = start_spark(project, pipeline)
     shared = pipeline is not None and project.settings.remote
     try:

@@ -48,7 +48,8 @@ def connect_command(options: ConnectOptions) -> ConnectCommand:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
-        **(DAEMON if options.python == sys.executable else {}),
+        # Only workers that surely have Tidemill: others get its code later, which their daemon could not import.
+        **(DAEMON if options.python == sys.executable and options.master.partition("[")[0] == "local" else {}),
         **options.conf,
     }
     settings = [part for key, value in sharing(conf).items() for part in ("--conf", f"{key}={value}")]

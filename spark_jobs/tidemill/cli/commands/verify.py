@@ -40,7 +40,7 @@ def verify(
 
     Exit code 7 says that no row was compared: all rows are left out, or none is in the windows that were asked for.
     """
-    from tidemill.cli.spark import say_start, spark_session
+    from tidemill.cli.spark import say_start, started_spark
     from tidemill.inspect.verify import verify as compare
 
     project = open_project(ctx)
@@ -48,8 +48,8 @@ def verify(
     scope = _scope(windows, sample, seed)
     say_start(ctx, pipeline, as_json=as_json)
     with ExitStack() as stack:
-        session = stack.enter_context(spark_session(project, ctx.find_root().obj))
-        amendment = an_amendment(project, pipeline, by="", why="", start=lambda: session)
+        spark = stack.enter_context(started_spark(project, ctx.find_root().obj))
+        amendment = an_amendment(project, pipeline, by="", why="", start=lambda: spark)
         found = []
         for each in compare(amendment, scope):
             found.append(each)

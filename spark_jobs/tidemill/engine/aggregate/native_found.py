@@ -32,6 +32,7 @@ from tidemill.engine.aggregate.native_strays import LATE, REJECTED
 from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.read.segments import Segments
+from tidemill.engine.spark.cancelling import collected
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 
@@ -82,7 +83,7 @@ def _in_tasks(streams: Sequence[Stream], passes: Sequence[NativePass]) -> Sequen
             for batch in native.of_task(segments.part(part)):
                 yield from batch.to_pylist()
 
-    return context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run).collect()
+    return collected(context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run))
 
 
 def _in_sql(

@@ -12,6 +12,7 @@ from typing import assert_never
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors.exceptions.captured import install_exception_handler
 from pyspark.sql import SparkSession
 
 from tidemill.core.errors import EngineError, TidemillError
@@ -112,6 +113,11 @@ def open_spark(place: Place, *, name: str) -> Spark:
         return Spark.of(session)
 
 
+def is_running() -> bool:
+    """Whether this process has a Spark that others started; it may have no session yet."""
+    return SparkContext._active_spark_context is not None or SparkSession.getActiveSession() is not None
+
+
 def open_session(place: Place, *, name: str) -> SparkSession:
     """The session of the Spark of a place; see `open_spark`."""
     return open_spark(place, name=name).session
@@ -178,6 +184,8 @@ def _context(master: str, name: str, conf: Mapping[str, str]) -> SparkContext:
     settings = [(key, value) for key, value in conf.items() if not key.startswith(OF_A_STORE)]
     context = SparkContext.getOrCreate(SparkConf().setMaster(master).setAppName(name).setAll(settings))
     context.setLogLevel("ERROR")
+    # PySpark does this only for a session; without it, an error of a worker comes without the worker's text.
+    install_exception_handler()
     return context
 
 

@@ -92,7 +92,7 @@ def _known(session: SparkSession) -> Mapping[str, str]:
 
 def is_connect(session: SparkSession) -> bool:
     """Whether a session is one on a Connect server."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
+    return any(base.__module__.startswith("pyspark.sql.connect") for base in type(session).__mro__)
 
 
 def _redaction(session: SparkSession, conf: Mapping[str, str]) -> str:

@@ -27,8 +27,8 @@ from tidemill.tables.arrow_types import schema_fields
 _HELD_BYTES = 16 * 2**20
 """The most bytes of side outputs that a task brings back."""
 
-_MOST_BYTES = 2**29
-"""The most bytes that all tasks of a batch give together, half of what Spark lets a driver collect."""
+_MOST_BYTES = 2**28
+"""The most bytes that all tasks of a batch give together. Java's heap, 1 GB by default, holds them several times."""
 
 _TIMES = EventTimes(earliest=-(2**62), latest=2**62)
 """Bounds of event times, as those of a batch."""

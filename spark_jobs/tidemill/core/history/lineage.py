@@ -62,13 +62,15 @@ def origins(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[int,
     Raises:
         ValueError: a backfill has superseded nothing.
     """
-    ends: list[tuple[int, int]] = []
-    for each in batches:
-        inside = sorted(b for b in superseded if b in each)
-        ends += [origins(superseded[b], superseded) for b in inside]
-        own = [b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None]
-        ends += [(min(own), max(own))] if own else []
-    return min(first for first, _ in ends), max(last for _, last in ends)
+    ends: list[int] = []
+    left = list(batches)
+    # A backfill may have superseded an earlier one, and so on, deeper than functions can call themselves.
+    while left:
+        each = left.pop()
+        inside = [b for b in superseded if b in each]
+        left += (held for b in inside for held in superseded[b])
+        ends += (b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None)
+    return min(ends), max(ends)
 
 
 def _first(batches: BatchRange, without: Iterable[int], *, last: bool = False) -> int | None:

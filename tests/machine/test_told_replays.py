@@ -311,13 +311,38 @@ WITH_BOUNDS = """\
 """
 
 
-def test_one_batch_serves_tables_of_windows_and_of_firings(tmp_path: Path) -> None:
-    mill = firings(tmp_path, NO_SPARK, COUNT_3, collect=False)
-    (tmp_path / "data_contracts" / "totals.odcs.yaml").write_text(
+def with_totals(folder: Path) -> Mill:
+    """A pipeline with a table of windows and one of firings."""
+    mill = firings(folder, NO_SPARK, COUNT_3, collect=False)
+    (folder / "data_contracts" / "totals.odcs.yaml").write_text(
         TOTALS_CONTRACT.replace(", primaryKey: true", "") + WITH_BOUNDS
     )
-    (tmp_path / "pipelines" / "pipeline.py").write_text(BOTH + TOTALS)
-    mill = Mill(Project.load(tmp_path), NO_SPARK, "firings")
+    (folder / "pipelines" / "pipeline.py").write_text(BOTH + TOTALS)
+    return Mill(Project.load(folder), mill.session, mill.name)
+
+
+def test_a_table_that_comes_back_after_a_backfill_without_it_begins_anew(tmp_path: Path) -> None:
+    mill = with_totals(tmp_path)
+    for second in range(1, 6):
+        mill.feed([an_event(second, "a", second)])
+        mill.run()
+    both = (tmp_path / "pipelines" / "pipeline.py").read_text()
+    of_firings = both[both.index("    events.window(TumblingBuffer") :]
+    mill = changed(mill, of_firings, "")
+    # It hides the slice with the fourth record; the fifth one is in a slice that stays.
+    done(backfill(an_amendment(mill), since(3)))
+    mill.feed([an_event(6, "a", 6)])
+    mill.run()
+    (tmp_path / "pipelines" / "pipeline.py").write_text(both)
+    mill = Mill(Project.load(tmp_path), mill.session, mill.name)
+    for second in range(7, 10):
+        mill.feed([an_event(second, "a", second)])
+        mill.run(from_now=Reason(by="ana", why="back"))
+    assert sums(mill) == [1 + 2 + 3, 7 + 8 + 9]
+
+
+def test_one_batch_serves_tables_of_windows_and_of_firings(tmp_path: Path) -> None:
+    mill = with_totals(tmp_path)
     for second, user in enumerate(["a", "a", "nobody", "a", "nobody", "nobody", "a"]):
         mill.feed([an_event(5 * second, user, second)])
         mill.run()

@@ -50,6 +50,11 @@ class Backfill:
         """Whether nothing is left to read."""
         return not any(r for ranges in self.left.values() for r in ranges)
 
+    @property
+    def publishes(self) -> bool:
+        """Whether it is complete and was not given up."""
+        return self.complete and bool(self.supersedes)
+
     def after(self, batch_id: int, attempt: int, panes: Mapping[str, PaneSpan]) -> Backfill:
         """The job after one more of its batches, which left state in `panes`."""
         spans = {t: (*self.panes.get(t, ()), *((panes[t],) if t in panes else ())) for t in (*self.panes, *panes)}

@@ -89,7 +89,7 @@ def origins(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[int,
     # A backfill may have superseded an earlier one, and so on, deeper than functions can call themselves.
     while left:
         each = left.pop()
-        inside = [b for b in superseded if b in each]
+        inside = [b for b in each.batches if b in superseded]
         left += (held for b in inside for held in superseded[b])
         ends += (b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None)
     return min(ends), max(ends)

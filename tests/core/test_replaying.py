@@ -78,6 +78,11 @@ def test_what_a_backfill_has_read_again_counts_where_it_was_read_first() -> None
     assert origins(batch_ranges([6, 7, 10]), {7: batch_ranges([3, 4, 5])}) == (3, 10)
 
 
+def test_backfills_may_have_superseded_each_other_any_number_of_times() -> None:
+    superseded = {batch: batch_ranges([batch - 1]) for batch in range(2, 3_000)}
+    assert origins(batch_ranges([2_999, 3_001]), superseded) == (1, 3_001)
+
+
 def test_batches_that_share_offsets_stay_together() -> None:
     repair = a_batch(7, (15, 16), kind=Kind.REPAIR)
     assert reach([LIVE[5]], [*LIVE, repair]) == (1, [1, 2, 3, 4, 5, 6, 7])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterator
 from functools import partial
@@ -17,12 +18,13 @@ from machine.test_triggers import shown as shown_windows
 from machine.tiny import TinyAttempt
 from machine.told import Told, disturbed, places_of
 from support.firings import firings
-from support.projects import NO_SPARK, Mill
+from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
 from tidemill.run import batch
+from tidemill.run.histories import turns_of
 
 ALL = OfOffsets(since={}, until={})
 
@@ -78,3 +80,13 @@ def test_a_backfill_folds_windows_with_the_watermarks_of_then(
         disturbed(told, draw, places, partial(replay, mill, draw))
         told.run()
         assert shown_windows(mill) == expected_of_windows(told, declared)
+
+
+def test_a_history_keeps_no_position_of_each_batch(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False, partitions=2)
+    for second in range(3):
+        mill.feed([an_event(second)], partition=second % 2)
+        mill.run()
+    turns = turns_of(mill.project.ledger(mill.name))
+    assert [turn.batch_id for turn in turns] == [1, 2, 3]
+    assert b"PartitionClock" not in pickle.dumps(turns)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from amend.conftest import an_amendment, done
+from machine.failing import failing
 from machine.tiny import TinyAttempt
 from support.firings import firings
-from support.projects import NO_SPARK, NOW, an_event
+from support.projects import NO_SPARK, NOW, an_event, rows_of
 from tidemill.cli.main import main
+from tidemill.core.protocol.failpoints import Injected
+from tidemill.core.repair.selection import OfOffsets
 from tidemill.inspect.state_size import state_sizes
+from tidemill.repair.backfill import backfill, resume
+from tidemill.repair.rewind import rewind
 from tidemill.run import batch
 
 
@@ -66,3 +73,21 @@ def test_explain_of_a_window_says_where_to_look_for_firings(
     assert code == 5
     assert "firings has a row for each firing" in text
     assert "tidemill history firings --batch N" in text
+
+
+def test_a_backfill_that_has_begun_is_not_completed_by_whoever_wants_to_drop_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(1))", collect=False)
+    mill.feed([an_event(0, "a", 1)])
+    mill.run()
+    with failing("after:planned=raise"), suppress(Injected):
+        done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    code, text = shown(tmp_path, capsys, "backfill", "firings", "--cancel")
+    assert code != 0
+    assert "batch 2, the last one of the backfill, has begun" in text
+    assert "--resume; to take it back then, say `tidemill rewind firings --to 1`" in text
+    assert mill.project.ledger("firings").view().open_batch is not None
+    done(resume(an_amendment(mill)))
+    done(rewind(an_amendment(mill), 1))
+    assert [row["batch_id"] for row in rows_of(mill.project.published_uri("firings"))] == [1]

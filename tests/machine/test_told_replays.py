@@ -23,6 +23,7 @@ from tidemill.core.protocol.failpoints import Injected
 from tidemill.core.repair.selection import OfOffsets, windows_of
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
+from tidemill.engine.publish.firings import Firings
 from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
@@ -232,6 +233,26 @@ def test_maintenance_leaves_the_state_that_an_open_backfill_begins_with(
     assert sums(mill) == [10, 26, 9 + 10 + 11 + 12]
 
 
+def test_state_that_maintenance_removes_while_a_backfill_begins_is_never_taken_for_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "AT_LEAST", 1)
+    mill = a_mill(tmp_path, *range(1, 12), window="TumblingBuffer(CountPolicy(4))")
+    before, read = sums(mill), Firings._read
+    list(fold(an_amendment(mill), Folding(group=4, overlap=0.1, groups=1)))
+
+    def just_before(self: Firings, *of: Any) -> Any:
+        # It had read the ledger before the backfill was planned.
+        monkeypatch.setattr(maintenance._Kept, "replays", False)
+        list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC) + timedelta(days=1)))
+        return read(self, *of)
+
+    monkeypatch.setattr(Firings, "_read", just_before)
+    with pytest.raises(EngineError, match="maintenance has removed what keys kept before batch 4 since batch 14"):
+        done(backfill(an_amendment(mill), since(4)))
+    assert sums(mill) == before
+
+
 def test_a_backfill_needs_nothing_of_the_log_before_its_begin(tmp_path: Path) -> None:
     mill = a_mill(tmp_path, 1, 2, 3, 4, 5)
     mill.log.trim("events", 0, 3)
@@ -265,6 +286,22 @@ def test_event_times_choose_the_batches_from_the_first_that_came_so_far(tmp_path
         preview(an_amendment(mill), windows_of("windows", "2026-01-01T00:01/2026-01-01T00:02"))
 
 
+def test_event_times_choose_repairs_that_let_in_what_is_newer_than_all_else(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "Tumbling('10 s')", trigger=EACH, bounds=True, collect=False)
+    mill.feed([an_event(1, "a", 1), an_event(31, "a", 2_000_000)])
+    mill.run()
+    mill = loosened(mill)
+    done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
+    for _ in range(2):
+        # It begins with the batch that had put the record aside.
+        found = preview(an_amendment(mill), windows_of("windows", "2026-01-01T00:00:30/2026-01-01T00:00:40")).replaying
+        assert (found and found.replay.since) == 1
+        mill.feed([an_event(33, "a", 2)])
+        mill.run()
+    with pytest.raises(NothingRead):
+        preview(an_amendment(mill), windows_of("windows", "2100-01-01/2100-01-02"))
+
+
 def test_event_times_choose_nothing_where_windows_follow_the_order_of_records(tmp_path: Path) -> None:
     mill = a_mill(tmp_path, 1, 2)
     with pytest.raises(AmendmentError, match="windows of firings follow the order of records, not event time"):
@@ -290,13 +327,36 @@ WITH_BOUNDS = """\
 """
 
 
-def test_one_batch_serves_tables_of_windows_and_of_firings(tmp_path: Path) -> None:
-    mill = firings(tmp_path, NO_SPARK, COUNT_3, collect=False)
-    (tmp_path / "data_contracts" / "totals.odcs.yaml").write_text(
+def with_totals(folder: Path) -> Mill:
+    """A pipeline with a table of windows and one of firings."""
+    mill = firings(folder, NO_SPARK, COUNT_3, collect=False)
+    (folder / "data_contracts" / "totals.odcs.yaml").write_text(
         TOTALS_CONTRACT.replace(", primaryKey: true", "") + WITH_BOUNDS
     )
-    (tmp_path / "pipelines" / "pipeline.py").write_text(BOTH + TOTALS)
-    mill = Mill(Project.load(tmp_path), NO_SPARK, "firings")
+    (folder / "pipelines" / "pipeline.py").write_text(BOTH + TOTALS)
+    return Mill(Project.load(folder), mill.session, mill.name)
+
+
+def test_a_table_that_comes_back_after_a_backfill_without_it_begins_anew(tmp_path: Path) -> None:
+    mill = with_totals(tmp_path)
+    for second in range(1, 6):
+        mill.feed([an_event(second, "a", second)])
+        mill.run()
+    both = (tmp_path / "pipelines" / "pipeline.py").read_text()
+    mill = changed(mill, both[both.index("    events.window(TumblingBuffer") :], "")
+    done(backfill(an_amendment(mill), since(3)))
+    mill.feed([an_event(6, "a", 6)])
+    mill.run()
+    (tmp_path / "pipelines" / "pipeline.py").write_text(both)
+    mill = Mill(Project.load(tmp_path), mill.session, mill.name)
+    for second in range(7, 10):
+        mill.feed([an_event(second, "a", second)])
+        mill.run(from_now=Reason(by="ana", why="back"))
+    assert sums(mill) == [1 + 2 + 3, 7 + 8 + 9]
+
+
+def test_one_batch_serves_tables_of_windows_and_of_firings(tmp_path: Path) -> None:
+    mill = with_totals(tmp_path)
     for second, user in enumerate(["a", "a", "nobody", "a", "nobody", "nobody", "a"]):
         mill.feed([an_event(5 * second, user, second)])
         mill.run()

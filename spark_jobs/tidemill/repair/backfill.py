@@ -20,7 +20,7 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
-from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
+from tidemill.core.repair.planning import backfill_of, check_can_give_up, plan_backfill, plan_giving_up
 from tidemill.core.repair.selection import OfWindows, Wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_retention import forgotten_sessions
@@ -110,7 +110,7 @@ def _of_job(amendment: AmendmentJob, since: int) -> Sequence[BatchPlan]:
 def _check_not_given_up(amendment: AmendmentJob, plans: Sequence[BatchPlan]) -> None:
     """If the job is no longer open, check that its last batch completed it: someone may have given it up."""
     last = plans[-1].job
-    if last is None or not last.supersedes or not last.complete:
+    if last is None or not last.publishes:
         raise AmendmentError(
             f"{amendment.pipeline}: the backfill that began with batch {plans[0].batch_id} was given up; nothing "
             "of it is seen",
@@ -141,7 +141,12 @@ def resume(amendment: AmendmentJob) -> Iterator[Committed]:
 
 
 def cancel(amendment: AmendmentJob) -> Iterator[Committed]:
-    """Execute the batch that discards the open backfill. Readers never saw any of its results."""
+    """Execute the batch that discards the open backfill. Readers never saw any of its results.
+
+    Raises:
+        AmendmentError: no backfill is open, or its last batch, which publishes, has begun.
+    """
+    check_can_give_up(amendment.flow, amendment.ledger.view())
     return amendment.by_turns(lambda view: plan_giving_up(amendment.flow, view, clock=datetime.now(UTC)), _ends_a_job)
 
 

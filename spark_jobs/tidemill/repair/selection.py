@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
-from tidemill.core.history.coverage import Cover, united
+from tidemill.core.history.coverage import Cover, plans_of, united
+from tidemill.core.history.index import IndexedBatch
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.amendments import Ranges
+from tidemill.core.plan.amendments import Ranges, Repair, SideOutput
 from tidemill.core.plan.position import Position
-from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.plan.work import Kind
+from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.time.panes import OnePane
@@ -69,7 +72,8 @@ def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, i
 def _first_reaching(amendment: AmendmentJob, wanted: OfWindows) -> int | None:
     """The first batch that may have read records of these windows of tables of firings; None if there is none.
 
-    Commits do not say where the state of such tables lies, but how far event time had come.
+    Commits do not say where the state of such tables lies, but how far event time had come. Records that repairs let in
+    may be newer.
     """
     bounded = [s.panes for s in amendment.flow.sinks if isinstance(s, FiringSink) and not isinstance(s.panes, OnePane)]
     low = min((panes.windows_of(micros(wanted.since))[0].start for panes in bounded), default=None)
@@ -77,7 +81,21 @@ def _first_reaching(amendment: AmendmentJob, wanted: OfWindows) -> int | None:
         return None
     batches = standing(amendment.ledger)
     at = bisect_left(batches, low, key=lambda batch: _furthest(amendment.ledger.commit(batch.sequence).position))
-    return batches[at].batch_id if at < len(batches) else None
+    found = [*_repairs_reaching(amendment, batches[:at], low), *(batch.batch_id for batch in batches[at : at + 1])]
+    return min(found, default=None)
+
+
+def _repairs_reaching(amendment: AmendmentJob, batches: Sequence[IndexedBatch], low: int) -> Iterator[int]:
+    """The repairs among these batches that may have let in records with an event time of `low` or later.
+
+    Repairs do not move the clocks of partitions. What is too far in the future for the clock of a batch is rejected.
+    """
+    tolerance = amendment.flow.spec.future_tolerance
+    for ids in batch_ranges(batch.batch_id for batch in batches if batch.kind is Kind.REPAIR):
+        for plan in plans_of(entry.event for entry in amendment.ledger.of_batches(ids, Planned)):
+            rejected = isinstance(plan.work, Repair) and plan.work.source is SideOutput.QUARANTINE
+            if rejected and micros(plan.clock + tolerance) >= low:
+                yield plan.batch_id
 
 
 def _furthest(position: Position) -> int:

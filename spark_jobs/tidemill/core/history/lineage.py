@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from tidemill.core.history.index import IndexedBatch
-from tidemill.core.plan.amendments import Repair
+from tidemill.core.plan.amendments import Ranges, Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.plan.work import Kind
@@ -15,17 +16,38 @@ Superseded = Mapping[int, tuple[BatchRange, ...]]
 """The batches that each batch of a backfill has superseded, or will."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A batch that brought records or let time pass, and the watermark after it."""
+    """A batch that brought records or let time pass: what it read, the watermarks before and after it, and its clock.
 
-    plan: BatchPlan
+    It has no more of a plan than that: a history may be as long as the ledger. A repair lets no time pass; if it was
+    about `only` one table, it brought no records to others.
+    """
+
+    batch_id: int
+    reads: Ranges
+    before: int
     after: int
+    clock: datetime
+    live: bool
+    only: str | None
+
+    @staticmethod
+    def of(plan: BatchPlan, after: int) -> Turn:
+        """The turn of a live batch or a repair, with the watermark `after` it."""
+        return Turn(
+            batch_id=plan.batch_id,
+            reads=plan.reads,
+            before=plan.position.watermark,
+            after=after,
+            clock=plan.clock,
+            live=plan.live is not None,
+            only=plan.work.only if isinstance(plan.work, Repair) else None,
+        )
 
     def feeds(self, table: str) -> bool:
         """Whether the batch may bring records to a table of firings, or let time pass for it."""
-        work = self.plan.work
-        return self.plan.live is not None or (isinstance(work, Repair) and work.only in {None, table})
+        return self.only in {None, table}
 
 
 def lineage(batches: Iterable[IndexedBatch], target: Callable[[int], int]) -> list[IndexedBatch]:
@@ -62,13 +84,15 @@ def origins(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[int,
     Raises:
         ValueError: a backfill has superseded nothing.
     """
-    ends: list[tuple[int, int]] = []
-    for each in batches:
-        inside = sorted(b for b in superseded if b in each)
-        ends += [origins(superseded[b], superseded) for b in inside]
-        own = [b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None]
-        ends += [(min(own), max(own))] if own else []
-    return min(first for first, _ in ends), max(last for _, last in ends)
+    ends: list[int] = []
+    left = list(batches)
+    # A backfill may have superseded an earlier one, and so on, deeper than functions can call themselves.
+    while left:
+        each = left.pop()
+        inside = [b for b in each.batches if b in superseded]
+        left += (held for b in inside for held in superseded[b])
+        ends += (b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None)
+    return min(ends), max(ends)
 
 
 def _first(batches: BatchRange, without: Iterable[int], *, last: bool = False) -> int | None:

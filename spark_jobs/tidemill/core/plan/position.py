@@ -192,7 +192,9 @@ class Position:
             # The merged panes hold state that is hidden now.
             anew = self._from_now() if job.supersedes else self.merged_since
             since = {t: s.completed() if t in (job.completes or ()) else s for t, s in (self.since or {}).items()}
-            firings = self.firings_from if job.replay is None else batch_id
+            # Without a replay, the declaration has no table of firings. If one comes back, it begins anew: what keys
+            # kept in slices that are hidden now is not whole without them.
+            firings = batch_id if job.replay is not None or job.supersedes else self.firings_from
             after = replace(self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew)
             return replace(after, since=since or None, open_since=None, firings_from=firings)
         return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

@@ -66,6 +66,22 @@ def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, mos
     return _amendment(flow, view, BackfillStep(job=replace(job, left=left), reads=now), clock)
 
 
+def check_can_give_up(flow: Flow, view: View) -> None:
+    """Refuse to give a job up whose last batch is open: an open batch is always completed, and this one publishes.
+
+    Raises:
+        AmendmentError: it is open.
+    """
+    opened = view.open_batch
+    if opened is not None and opened.plan.job is not None and opened.plan.job.publishes:
+        raise AmendmentError(
+            f"{flow.name}: batch {opened.plan.batch_id}, the last one of the backfill, has begun and may have "
+            "published something; nothing was dropped",
+            fix="complete it with --resume; to take it back then, say `tidemill rewind "
+            f"{flow.name} --to {opened.plan.position.batch_id}`",
+        )
+
+
 def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
     """A batch that gives up the open job; nothing of the job was ever visible.
 

@@ -64,7 +64,7 @@ class History:
     def of(turns: Iterable[Turn], table: str) -> History:
         """The history of a table: those of these batches that feed it."""
         own = [turn for turn in turns if turn.feeds(table)]
-        order = reading_order(turn.plan.reads for turn in own)
+        order = reading_order(turn.reads for turn in own)
         ranges = {(place.topic, place.partition): stretches for place, stretches in order.items()}
         return History(epochs=tuple(map(_epoch, own)), ranges=ranges)
 
@@ -86,7 +86,7 @@ class History:
 
 
 def _epoch(turn: Turn) -> Epoch:
-    before, clock = turn.plan.position.watermark, micros(turn.plan.clock)
+    clock = micros(turn.clock)
     # Repairs let no time pass.
-    after = Moment(turn.after, clock) if turn.plan.live else Moment(before)
-    return Epoch(turn.plan.batch_id, Moment(before, clock), after)
+    after = Moment(turn.after, clock) if turn.live else Moment(turn.before)
+    return Epoch(turn.batch_id, Moment(turn.before, clock), after)

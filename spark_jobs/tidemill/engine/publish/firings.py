@@ -96,27 +96,28 @@ class Firings:
         self.results = FiringResults(writers=self.writers)
 
     def kept(self, sink: FiringSink) -> Kept | None:
-        """The state of a sink before the first batch that is folded; None when there is none. It is read once."""
-        if sink.table not in self._kept:
-            self._kept[sink.table] = self._read(sink, self._before(sink))
-        return self._kept[sink.table]
-
-    def _before(self, sink: FiringSink) -> SliceSet:
-        """The slices with the state before the first batch that is folded.
+        """The state of a sink before the first batch that is folded; None when there is none. It is read once.
 
         Raises:
-            EngineError: maintenance has removed some of them since the batch was planned.
+            EngineError: maintenance has removed some of it since the batch was planned.
         """
-        replay, position = self._replay, self.plan.position
-        if replay is None:
-            return position.slices_of_firings
-        if not is_readable(replay.before, position.slices, horizon_of(self.uris, sink)):
+        if sink.table not in self._kept:
+            replay = self._replay
+            before = self.plan.position.slices_of_firings if replay is None else replay.before
+            found = self._read(sink, before)
+            if replay is not None:
+                # Maintenance that began before the plan may remove state at any moment: look once all is read.
+                self._check_whole(sink, replay)
+            self._kept[sink.table] = found
+        return self._kept[sink.table]
+
+    def _check_whole(self, sink: FiringSink, replay: Replay) -> None:
+        if not is_readable(replay.before, self.plan.position.slices, horizon_of(self.uris, sink)):
             raise EngineError(
                 f"{sink.table}: maintenance has removed what keys kept before batch {replay.since} since batch "
                 f"{self.plan.batch_id} was planned",
                 fix=f"compute all again: `tidemill rebuild {self.uris.pipeline}`",
             )
-        return replay.before
 
     @property
     def _replay(self) -> Replay | None:

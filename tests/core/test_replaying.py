@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.core.history.coverage import Cover
 from tidemill.core.history.index import IndexedBatch
-from tidemill.core.history.lineage import Superseded, lineage, origins, origins_of
+from tidemill.core.history.lineage import Superseded, lineage, origins, origins_of, with_superseded
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.packed_offsets import packed
 from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges
@@ -81,6 +81,14 @@ def test_what_a_backfill_has_read_again_counts_where_it_was_read_first() -> None
 def test_backfills_may_have_superseded_each_other_any_number_of_times() -> None:
     superseded = {batch: batch_ranges([batch - 1]) for batch in range(2, 3_000)}
     assert origins(batch_ranges([2_999, 3_001]), superseded) == (1, 3_001)
+
+
+def test_whose_rows_a_table_may_still_hold() -> None:
+    superseded = {10: batch_ranges([2, 9]), 9: batch_ranges([2, 3])}
+    assert with_superseded(batch_ranges([10, 12]), superseded) == batch_ranges([2, 3, 9, 10, 12])
+    assert with_superseded(batch_ranges([4]), superseded) == batch_ranges([4])
+    chain = {batch: batch_ranges([batch - 1]) for batch in range(2, 3_000)}
+    assert with_superseded(batch_ranges([2_999]), chain) == batch_ranges(range(1, 3_000))
 
 
 def test_batches_that_share_offsets_stay_together() -> None:

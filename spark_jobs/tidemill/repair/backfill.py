@@ -9,9 +9,10 @@ from statistics import median
 from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import RowSink, WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
+from tidemill.core.history.lineage import with_superseded
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Ranges, SideOutput, count
 from tidemill.core.plan.backfill_job import Backfill
@@ -30,7 +31,7 @@ from tidemill.core.time.times import micros, show_moment
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
-from tidemill.repair.replaying import Replaying
+from tidemill.repair.replaying import Replaying, superseded_by_backfills
 from tidemill.repair.selection import wanted_covers
 
 _A_BATCH = 1.0
@@ -193,6 +194,9 @@ def _job_of(amendment: AmendmentJob, view: View, held: _Held) -> Backfill:
     _check_sessions(amendment, view.position, covers)
     job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, held.ranges)
     job = job if held.replaying is None else held.replaying.of_job(job)
+    if any(isinstance(sink, RowSink) for sink in amendment.flow.sinks):
+        superseded = superseded_by_backfills(amendment, amendment.ledger.past())
+        job = replace(job, supersedes=with_superseded(job.supersedes, superseded))
     left = sum(_left_of(amendment, view, job).values())
     if (
         left

@@ -43,7 +43,7 @@ class Replaying:
         if not any(isinstance(sink, FiringSink) for sink in amendment.flow.sinks):
             return None
         past, position = amendment.ledger.past(), view.position
-        superseded = _superseded(amendment, past)
+        superseded = superseded_by_backfills(amendment, past)
         covers = past.covers(position.slices)
         found = replayed(touched, covers, lambda cover: origins_of(cover.batch, superseded))
         before = plan_of(amendment.ledger, found.since).position.slices_of_firings
@@ -78,7 +78,7 @@ class Replaying:
         return replace(job, replay=self.replay, supersedes=batch_ranges([*batches_of(self.covers), *self.idle]))
 
 
-def _superseded(amendment: AmendmentJob, past: Past) -> Superseded:
+def superseded_by_backfills(amendment: AmendmentJob, past: Past) -> Superseded:
     """The batches that each backfill has superseded."""
     found = past.batches(lambda zone: Kind.BACKFILL in zone.kinds)
     jobs = ((b.batch_id, plan_of(amendment.ledger, b.batch_id).job) for b in found if b.kind is Kind.BACKFILL)

@@ -9,7 +9,7 @@ from datetime import datetime
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.amendments import Ranges, Repair
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 
 Superseded = Mapping[int, tuple[BatchRange, ...]]
@@ -93,6 +93,19 @@ def origins(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[int,
         left += (held for b in inside for held in superseded[b])
         ends += (b for b in (_first(each, inside), _first(each, inside, last=True)) if b is not None)
     return min(ends), max(ends)
+
+
+def with_superseded(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[BatchRange, ...]:
+    """These batches, and all whose records they have read again, however often.
+
+    A table may hold rows of each of them: a backfill leaves the rows of a table that the declaration lacks.
+    """
+    found, left = set[int](), list(batches)
+    while left:
+        new = [batch for batch in left.pop().batches if batch not in found]
+        found.update(new)
+        left += (held for batch in new for held in superseded.get(batch, ()))
+    return batch_ranges(found)
 
 
 def _first(batches: BatchRange, without: Iterable[int], *, last: bool = False) -> int | None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.executing import Start, show_batches
+from tidemill.cli.executing import show_batches
 from tidemill.cli.output import MOST, open_project
 from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
+from tidemill.run.sessions import Opens
 
 if TYPE_CHECKING:
     from tidemill.core.plan.amendments import Reason
@@ -65,7 +66,7 @@ Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only
 
 
 def an_amendment(
-    project: Project, pipeline: str, *, by: str | None, why: str, most: int | None = None, start: Start | None = None
+    project: Project, pipeline: str, *, by: str | None, why: str, most: int | None = None, start: Opens | None = None
 ) -> AmendmentJob:
     """Something to be done, by whom and why."""
     from tidemill.core.plan.amendments import Reason
@@ -88,7 +89,7 @@ def execute(
 ) -> None:
     """Execute the batches of an amendment. If there were none, print `nothing` and exit with NOTHING_TO_DO."""
 
-    def batches(project: Project, start: Start) -> Iterator[Committed]:
+    def batches(project: Project, start: Opens) -> Iterator[Committed]:
         return amendment(an_amendment(project, pipeline, by=by, why=why, most=most, start=start))
 
     count = show_batches(ctx, pipeline, batches, as_json=as_json, ended=lambda n: "done" if n else nothing)

@@ -13,17 +13,16 @@ from tidemill.core.counts import many
 from tidemill.core.errors import TidemillError
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.summary import account_of
+from tidemill.run.sessions import Opens
 
 if TYPE_CHECKING:
     import typer
-    from pyspark.sql import SparkSession
 
     from tidemill.core.protocol.events import Committed
     from tidemill.engine.spark.session import Spark
     from tidemill.project.project import Project
 
-Start = Callable[[], "Spark | SparkSession"]
-Batches = Callable[["Project", Start], "Iterator[Committed]"]
+Batches = Callable[["Project", Opens], "Iterator[Committed]"]
 
 
 def show_batches(
@@ -65,7 +64,7 @@ def _tell_aside(pipeline: str, account: Account) -> None:
             console().print(f"{many(count, f'{word} record')}: see `tidemill {command} ls {pipeline}`", soft_wrap=True)
 
 
-def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Start:
+def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Opens:
     """Return a function that starts Spark, and meanwhile load what the audit will need."""
     from tidemill.cli.spark import started_spark
     from tidemill.run.loop import warm_up_audit

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import By, needed_reason
-from tidemill.cli.executing import Start, show_batches
+from tidemill.cli.executing import show_batches
 from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
+from tidemill.run.sessions import Opens
 
 if TYPE_CHECKING:
     from tidemill.core.protocol.events import Committed
@@ -61,7 +62,7 @@ def run(
     if reason is not None and not from_now:
         raise ConfigError("--by and --why belong to a decision", fix="leave them out, or add --from-now")
 
-    def ordered(project: Project, start: Start) -> Iterator[Committed]:
+    def ordered(project: Project, start: Opens) -> Iterator[Committed]:
         from tidemill.run.loop import Order, run_batches
 
         return run_batches(

@@ -58,7 +58,7 @@ def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_aro
     tmp_path: Path, text: str, seed: int
 ) -> None:
     mill, draw = firings(tmp_path, NO_SPARK, text, collect=False, partitions=2), random.Random(f"again {text}{seed}")
-    places, told = places_of(mill), Told(mill)
+    places, told = places_of(mill, beside=True), Told(mill)
     for _ in range(8):
         told.feed(draw)
         disturbed(told, draw, places, partial(replay, mill, draw))
@@ -74,7 +74,7 @@ def test_a_backfill_folds_windows_with_the_watermarks_of_then(
 ) -> None:
     draw = random.Random(f"again {window}{trigger}{mode}")
     mill, declared = with_trigger(tmp_path, window, trigger, mode, lateness=draw.choice(["0 s", "8 s"]))
-    told, places = Told(mill, disorder=12), places_of(mill)
+    told, places = Told(mill, disorder=12), places_of(mill, beside=True)
     for _ in range(7):
         told.feed(draw)
         disturbed(told, draw, places, partial(replay, mill, draw))

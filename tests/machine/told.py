@@ -76,10 +76,10 @@ class Told:
         del self.after[len(self.known) :]
 
 
-def places_of(mill: Mill) -> Sequence[str]:
-    """The boundaries of a batch and of what runs beside batches."""
+def places_of(mill: Mill, *, beside: bool = False) -> Sequence[str]:
+    """The boundaries of a batch, and those of what runs `beside` batches."""
     flow = mill.project.pipeline(mill.name)
-    return [boundary.name for boundary in (*boundaries_of(flow), *boundaries_beside(flow))]
+    return [boundary.name for boundary in (*boundaries_of(flow), *(boundaries_beside(flow) if beside else ()))]
 
 
 def disturbed(told: Told, draw: random.Random, places: Sequence[str], act: Callable[[], object]) -> None:

@@ -55,13 +55,6 @@ class Backfill:
         """Whether it is complete and was not given up."""
         return self.complete and bool(self.supersedes)
 
-    def replaced_firings(self, batch_id: int) -> tuple[BatchRange, ...]:
-        """The batches whose rows in tables of firings its last batch, `batch_id`, replaces.
-
-        Some of them may have been superseded long ago, while the declaration lacked the table: their rows are there.
-        """
-        return self.supersedes if self.replay is None else (BatchRange(self.replay.since, batch_id),)
-
     def after(self, batch_id: int, attempt: int, panes: Mapping[str, PaneSpan]) -> Backfill:
         """The job after one more of its batches, which left state in `panes`."""
         spans = {t: (*self.panes.get(t, ()), *((panes[t],) if t in panes else ())) for t in (*self.panes, *panes)}

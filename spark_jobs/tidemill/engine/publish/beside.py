@@ -16,7 +16,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.scope import Scope
@@ -176,18 +175,12 @@ class Beside:
         """The tables with kept rows, and which of their batches."""
         spec, job = self.uris.published_table(self.sink), self.plan.job
         if newest(spec) is not None:
-            yield spec, _other_batches((self.plan.batch_id, *self._replaced(job)))
+            yield spec, _other_batches((self.plan.batch_id, *(job.supersedes if job is not None else ())))
         if job is not None and newest(place := self.uris.waiting(spec)) is not None:
             # The table may also hold rows of a job that was given up.
             earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
             if earlier:
                 yield place, tuple((bounds,) for bounds in of_batches(earlier))
-
-    def _replaced(self, job: Backfill | None) -> tuple[BatchRange, ...]:
-        """The batches whose rows the plan replaces."""
-        if job is None:
-            return ()
-        return job.replaced_firings(self.plan.batch_id) if isinstance(self.sink, FiringSink) else job.supersedes
 
 
 def _outside(column: str, ranges: Sequence[tuple[int, int]]) -> Parts:

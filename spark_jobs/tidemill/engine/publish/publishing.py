@@ -18,7 +18,7 @@ from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.plan.amendments import Repair, Rewind
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
@@ -51,11 +51,8 @@ class Publisher(TableWriter):
         match sink, job:
             case RowSink() | FiringSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
-            case RowSink(), Backfill() as job:
+            case RowSink() | FiringSink(), Backfill() as job:
                 self._replace_batches(self.uris.published_table(sink), staged, job)
-            case FiringSink(), Backfill() as job:
-                within = job.replaced_firings(self.plan.batch_id)
-                self._replace_batches(self.uris.published_table(sink), staged, job, within)
             case WindowedSink(), Backfill(complete=True) as job:
                 self._replace_windows(sink, staged, job)
             case RowSink() | FiringSink(), _ if staged is not None and staged.count:
@@ -100,17 +97,12 @@ class Publisher(TableWriter):
         whole = self.writers.together([rows, self.writers.in_driver(left)]) if left.num_rows else rows
         self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
-    def _replace_batches(
-        self, spec: TableSpec, staged: StagedRows | None, job: Backfill, batches: Sequence[BatchRange] | None = None
-    ) -> None:
-        """Replace the rows of `batches` by the rows that the job has kept waiting, and by `staged`.
-
-        By default, these are the batches that the job supersedes.
-        """
+    def _replace_batches(self, spec: TableSpec, staged: StagedRows | None, job: Backfill) -> None:
+        """Replace the rows of superseded batches by the rows that the job has kept waiting, and by `staged`."""
         parts = [*self._waiting(spec, job), *([staged] if staged is not None else ())]
         if not parts and newest(spec) is None:
             return
-        within = of_batches(job.supersedes if batches is None else batches)
+        within = of_batches(job.supersedes)
         rows = self.writers.together(parts) if parts else self._no_rows(spec)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 

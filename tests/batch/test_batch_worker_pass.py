@@ -1,9 +1,10 @@
-"""Python workers aggregate as Spark SQL does: rows, state, account, watermark, side outputs and their texts."""
+"""DuckDB aggregates as Spark SQL does, here and in workers: rows, state, account, watermark, texts of side outputs."""
 
 from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from support.projects import Mill, a_project, rows_of, sorted_rows
 from support.random_pipelines import CLOCK, CONTRACT, TABLE, draw, records
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import DeclarationError
-from tidemill.engine import worker_pass
+from tidemill.engine import native_aggregation
 from tidemill.engine.aggregate import native_plan
 from tidemill.engine.aggregate.native_plan import left_to_spark_sql
 from tidemill.engine.read import segments
@@ -21,9 +22,17 @@ from tidemill.engine.read import segments
 pytestmark = pytest.mark.spark
 
 
-def a_mill(folder: Path, spark: Any, seed: int, aggregate: str) -> Mill:
+WAYS: Mapping[str, Mapping[str, Any]] = {
+    "here": {},
+    "workers": {"driver_records": 0},
+    "spark": {"aggregate": "spark"},
+}
+"""What aggregates, and the settings for it."""
+
+
+def a_mill(folder: Path, spark: Any, seed: int, way: str) -> Mill:
     drawn = draw(random.Random(seed))
-    mill = Mill(a_project(folder, drawn.pipeline, drawn.contracts, aggregate=aggregate), spark, "drawn")
+    mill = Mill(a_project(folder / way, drawn.pipeline, drawn.contracts, **WAYS[way]), spark, "drawn")
     mill.log.create_topic("events", partitions=2)
     return mill
 
@@ -59,7 +68,7 @@ def state_of(mill: Mill) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 60))])
-def test_workers_and_spark_sql_give_the_same(
+def test_all_that_aggregate_give_the_same(
     tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:
@@ -67,25 +76,29 @@ def test_workers_and_spark_sql_give_the_same(
         for module, name, value in ((native_plan, "_PART", 5), (segments, "_FEW", 5), (segments, "_PART", 12)):
             monkeypatch.setattr(module, name, value)
     found: list[Any] = []
-    original = worker_pass.found_natively
-    monkeypatch.setattr(worker_pass, "found_natively", lambda *given: found.append(original(*given)) or found[-1])
-    here, there = (a_mill(tmp_path / way, spark, seed, way) for way in ("auto", "spark"))
+    original = native_aggregation.found_natively
+    monkeypatch.setattr(
+        native_aggregation, "found_natively", lambda *given: found.append(original(*given)) or found[-1]
+    )
+    here, workers, there = (a_mill(tmp_path, spark, seed, way) for way in WAYS)
     assert left_to_spark_sql(here.project.pipeline("drawn")) == ""
-    mine = run_all(here, seed)
-    assert len(found) == 3
+    mine = [run_all(mill, seed) for mill in (here, workers)]
+    assert len(found) == 6
     assert None not in found
-    assert mine == run_all(there, seed)
-    assert len(found) == 3
-    assert here.everything() == there.everything()
-    assert state_of(here) == state_of(there)
+    assert mine == [run_all(there, seed)] * 2
+    assert len(found) == 6
+    for mill in (here, workers):
+        assert mill.everything() == there.everything()
+        assert state_of(mill) == state_of(there)
 
 
+@pytest.mark.parametrize("way", ["here", "workers"])
 def test_task_that_gives_up_leaves_the_batch_to_spark_sql(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, spark: Any, way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tidemill.engine")
     monkeypatch.setattr(native_plan, "_MOST_BYTES", 10)
-    gave_up, there = (a_mill(tmp_path / way, spark, 0, way) for way in ("auto", "spark"))
+    gave_up, there = (a_mill(tmp_path, spark, 0, name) for name in (way, "spark"))
     assert run_all(gave_up, 0) == run_all(there, 0)
     assert gave_up.everything() == there.everything()
     assert state_of(gave_up) == state_of(there)
@@ -104,8 +117,8 @@ T = TABLE.replace("COLUMNS", "      - {name: v0, logicalType: integer}\n")
 
 def test_number_that_overflows_fails_a_batch_with_the_words_of_spark(tmp_path: Path, spark: Any) -> None:
     said = []
-    for way in ("auto", "spark"):
-        project = a_project(tmp_path / way, FAILING, {"readings": CONTRACT, "t": T}, aggregate=way)
+    for way, settings in WAYS.items():
+        project = a_project(tmp_path / way, FAILING, {"readings": CONTRACT, "t": T}, **settings)
         mill = Mill(project, spark, "drawn")
         assert left_to_spark_sql(project.pipeline("drawn")) == ""
         mill.log.create_topic("events", partitions=1)
@@ -114,5 +127,5 @@ def test_number_that_overflows_fails_a_batch_with_the_words_of_spark(tmp_path: P
             mill.run(clock=CLOCK)
         said.append((caught.value.message, caught.value.fix))
         assert mill.everything() == {"t": [], "quarantine": [], "late": []}
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]
     assert "overflow" in said[0][0]

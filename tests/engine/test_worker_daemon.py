@@ -14,7 +14,7 @@ from py4j import java_gateway, protocol  # type: ignore[import-untyped]
 from support.projects import an_event, sums
 from tidemill.core.errors import EngineError
 from tidemill.engine.spark.failures import explained
-from tidemill.engine.spark.session import LocalSpark, Spark, open_spark
+from tidemill.engine.spark.session import LocalSpark, Spark, Started, open_spark
 from tidemill.engine.spark.worker_daemon import files_of_tidemill, forget_if_changed, installed_first
 from tidemill.engine.spark.workers import DAEMON
 
@@ -75,10 +75,10 @@ def test_workers_import_pyspark_from_its_folder(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_batch_that_workers_aggregate_makes_no_session(tmp_path: Path, spark: Any) -> None:
-    mill = sums(tmp_path, spark)
+    mill = sums(tmp_path, spark, driver_records=0)
     mill.feed([an_event(1)])
     mill.run()
-    bare: Any = Spark(lambda: pytest.fail("a session was made"), spark.sparkContext)
+    bare: Any = Spark(lambda: Started(lambda: pytest.fail("a session was made"), spark.sparkContext))
     mill.feed([an_event(2), b"{"])
     done = replace(mill, session=bare).run()
     assert str(done.accounts["events"]) == "read=2 aggregated=1 filtered=0 rejected=1 late=0 shed=0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,23 @@ from confluent_kafka import TopicPartition as Place
 
 from kafka.conftest import Cluster
 from support.commands import type_command
-from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event, sums
+from support.projects import EVENTS_CONTRACT, NO_SPARK, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event, sums
 from support.recovery import paused
 from support.writers import WRITERS
 from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.engine.read import source
-from tidemill.log.reading import read_topic
+from tidemill.log.kafka_reading import fetched
+from tidemill.log.reading import read_records, read_topic
 from tidemill.project.project import Project
 from tidemill.run.batch import NothingToDo
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+HERE = (0, 1_000)
+"""The setting `driver_records`: Spark reads the records, or the process of the batch does."""
 
 
 def a_mill(folder: Path, spark: Any, cluster: Cluster, topic: str, **settings: Any) -> Mill:
@@ -65,9 +72,12 @@ def test_the_rows_are_those_of_the_file_log(tmp_path: Path, spark: Any, cluster:
     assert len(mill.published()) > 3
 
 
-def test_gaps_of_transactions_are_no_loss_and_an_open_one_waits(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+@pytest.mark.parametrize("here", HERE)
+def test_gaps_of_transactions_are_no_loss_and_an_open_one_waits(
+    tmp_path: Path, spark: Any, cluster: Cluster, here: int
+) -> None:
     topic = cluster.topic()
-    mill = a_mill(tmp_path, spark, cluster, topic)
+    mill = a_mill(tmp_path, spark, cluster, topic, driver_records=here)
     producer = cluster.producer(**{"transactional.id": topic})
     producer.init_transactions(20)
     for number, end in enumerate(("commit", "abort", "commit", "")):
@@ -176,7 +186,8 @@ def told(cluster: Cluster, topic: str) -> dict[int, int]:
 
 
 @pytest.mark.long
-def test_what_compaction_took_is_no_loss(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+@pytest.mark.parametrize("here", HERE)
+def test_what_compaction_took_is_no_loss(tmp_path: Path, spark: Any, cluster: Cluster, here: int) -> None:
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     topic = cluster.topic(**config)
     producer = cluster.producer()
@@ -189,7 +200,7 @@ def test_what_compaction_took_is_no_loss(tmp_path: Path, spark: Any, cluster: Cl
     while (kept := len(list(read_topic(cluster.log, topic)))) > 3 and time.monotonic() < end:
         time.sleep(1)
     assert kept == 3
-    mill = a_mill(tmp_path, spark, cluster, topic)
+    mill = a_mill(tmp_path, spark, cluster, topic, driver_records=here)
     commit = mill.run()
     assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (kept, {0: 6})
     mill.catch_up()
@@ -226,20 +237,22 @@ def test_the_brokers_are_asked_once_for_the_records_of_a_batch(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("here", HERE)
 def test_a_broker_that_dies_in_a_batch_and_comes_back_loses_and_doubles_nothing(
-    tmp_path: Path, spark: Any, a_broker: Any
+    tmp_path: Path, spark: Any, a_broker: Any, here: int
 ) -> None:
     broker = a_broker().start()
     own = Cluster(broker)
     topic = own.topic()
     own.feed(topic, [an_event(1), an_event(2, "b"), an_event(15)])
-    mill = a_mill(tmp_path, spark, own, topic)
+    mill = a_mill(tmp_path, spark, own, topic, driver_records=here)
     with pytest.MonkeyPatch.context() as patch:
-        happened = paused(patch, "before:records:sums", broker.kill)
+        happened = paused(patch, "after:planned", broker.kill)
         # A broker that is away is away after five seconds, too.
         for name in ("kafkaConsumer.pollTimeoutMs", "kafka.default.api.timeout.ms", "kafka.request.timeout.ms"):
             patch.setitem(source._PATIENCE, name, "5000")
-        patch.setattr("tidemill.log.kafka.PATIENCE", 5.0)
+        for module in ("kafka", "kafka_reading"):
+            patch.setattr(f"tidemill.log.{module}.PATIENCE", 5.0)
         with pytest.raises(TidemillError) as error:
             mill.run()
         assert happened
@@ -264,3 +277,33 @@ def test_a_pattern_matches_topics_of_the_cluster_but_not_those_of_kafka(
     file.write_text(file.read_text().replace(f'"{base}"', f'pattern=r"({base}|__).+"'))
     mill = Mill(Project.load(tmp_path), spark, "sums")
     assert {t: a.read for t, a in mill.run().accounts.items()} == {f"{base}.1": 1, f"{base}.2": 1}
+
+
+def test_small_batches_need_no_spark_and_large_records_do(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+    topic = cluster.topic(partitions=2)
+    mill = a_mill(tmp_path, spark, cluster, topic, driver_records=10)
+    cluster.feed(topic, [an_event(1)])
+    mill.run()
+    cluster.feed(topic, [an_event(15), b"{cut"])
+    cluster.feed(topic, [an_event(16), None], partition=1)
+    commit = replace(mill, session=NO_SPARK).run()
+    assert (commit.accounts[topic].read, commit.accounts[topic].rejected) == (4, 2)
+    assert [r["value"] for r in mill.own("quarantine")] == [b"{cut", None]
+    cluster.feed(topic, [an_event(30, "c" * 20_000)])
+    with pytest.raises(AttributeError, match="'object' object has no attribute"):
+        replace(mill, session=NO_SPARK).run()
+    assert mill.run().accounts[topic].aggregated == 1
+
+
+def test_several_ranges_of_a_partition_are_read_into_memory(cluster: Cluster) -> None:
+    topic = cluster.topic(partitions=2)
+    for partition in range(2):
+        cluster.feed(topic, [b"%d" % n for n in range(20)], partition=partition)
+    wanted = [OffsetRange(TopicPartition(topic, p), *ends) for p, ends in ((0, (2, 4)), (0, (7, 9)), (1, (5, 20)))]
+    scan = cluster.log.scan(cluster.log.topic(topic).topic_id, wanted)
+    found = fetched(scan, most=1_000)
+    assert found is not None
+    rows = sorted((row["partition"], row["offset"], row["value"]) for row in found.rows.to_pylist())
+    assert rows == [(r.partition, r.offset, r.value) for r in read_records(scan)]
+    assert [offset for partition, offset, _ in rows if not partition] == [2, 3, 7, 8]
+    assert fetched(scan, most=10) is None

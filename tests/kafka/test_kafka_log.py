@@ -14,8 +14,9 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from kafka.conftest import Cluster
 from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost, TopicRecreated, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.log.kafka import KafkaLog, _record
+from tidemill.log.kafka import KafkaLog
 from tidemill.log.kafka_access import Access
+from tidemill.log.kafka_reading import _record
 from tidemill.log.reading import read_records, read_topic
 
 pytestmark = pytest.mark.kafka

@@ -11,11 +11,13 @@ import pytest
 from pyspark import SparkContext
 
 from machine.conftest import again
+from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
 from support.readme import code, page
 from tidemill.cli.spark import started_spark
 from tidemill.core.errors import AuditBlocked
+from tidemill.engine.spark.session import Spark, Started
 from tidemill.run import batch
 
 TEN = 36_000
@@ -109,9 +111,13 @@ def test_a_blocked_batch_goes_on_by_the_decision_of_the_page(mill: Mill) -> None
 
 
 def test_commands_without_a_terminal_say_that_spark_starts(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: SimpleNamespace(stop=lambda: None))
+    context: Any = SimpleNamespace(stop=lambda: None)
+    spark, read, needs = Spark(lambda: Started(lambda: NO_SPARK, context)), TinyAttempt.read, list[Any]()
+    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: spark)
+    monkeypatch.setattr(TinyAttempt, "read", lambda attempt: (needs and attempt.spark.context, read(attempt))[1])
     assert type_command(mill.project.folder, "run", "sums").err == ""
-    for more, err in (((), "sums: starting Spark ...\n"), (("--json",), "")):
+    for needed, more, err in ((0, (), ""), (1, (), "sums: starting Spark ...\n"), (1, ("--json",), "")):
+        needs[:] = [True] * needed
         mill.feed([an_event(TEN + 71)])
         said = type_command(mill.project.folder, "run", "sums", *more)
         assert (said.code, said.err) == (0, err)

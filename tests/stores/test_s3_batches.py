@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from log.test_landing import a_mill as a_landing_mill
 from log.test_landing import land
 from support.builders import NOW, a_commit, a_plan, an_executor
 from support.faults import Faults
-from support.projects import Mill, an_event
+from support.projects import NO_SPARK, Mill, an_event
 from support.recovery import a_wide_mill, recomputed
 from support.writers import WRITERS
 from tidemill.core.contract.verdict import Verdict
@@ -62,6 +63,18 @@ def test_the_rows_are_what_the_raw_log_gives(
     assert not [path for path in tmp_path.rglob("*") if path.suffix in (".parquet", ".json")]
     keys = [o["Key"] for o in server.client().list_objects_v2(Bucket=bucket)["Contents"]]
     assert {key.partition("/")[0] for key in keys} == {"lake", "log"}
+
+
+@pytest.mark.spark
+def test_small_batches_of_a_bucket_need_no_spark(tmp_path: Path, spark: Any, server: ObjectStore, bucket: str) -> None:
+    mill = in_bucket(tmp_path, spark, server.endpoint, bucket)
+    whole = mill.run(limit=5).accounts
+    assert sum(account.read for account in whole.values()) == 5
+    alone = replace(mill, session=NO_SPARK)
+    assert alone.catch_up(limit=5)
+    tables = mill.everything()
+    assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
+    assert len(tables["quarantine"]) == ROWS["quarantine"]
 
 
 @pytest.mark.spark

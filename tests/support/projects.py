@@ -219,7 +219,11 @@ def write_settings(folder: Path, **settings: Any) -> None:
     sections = {
         "spark": {"jars": str(ROOT / ".tidemill" / "jars"), **spark},
         "spark.conf": {**SHORT_LIVED, **settings.get("conf", {})},
-        "limits": {k: settings[k] for k in ("driver_rows", "batch_records", "partition_records") if k in settings},
+        "limits": {
+            k: settings[k]
+            for k in ("driver_rows", "driver_records", "batch_records", "partition_records")
+            if k in settings
+        },
         **{k: settings[k] for k in ("lake", "log", "s3", "maintenance") if k in settings},
     }
     text = "".join(_section(name, values) for name, values in sections.items())

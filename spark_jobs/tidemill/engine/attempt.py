@@ -28,6 +28,7 @@ from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
+from tidemill.engine.native_aggregation import NativeAggregation
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.publishing import Publisher, own_values
@@ -45,17 +46,17 @@ from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
-from tidemill.engine.worker_pass import WorkerPass
 
 
 @dataclass(kw_only=True)
 class Attempt:
     """The work of one attempt: each step takes the result of the step before.
 
-    `scans` has the topics with records to read. `diverted` is the reason to reject every record, if there is one. If
-    `given_up`, the attempt reads nothing: an earlier attempt may have read the records, and each may count at most
-    once. `before_job` is called before each job of Spark. `histories` has the batches to fold again, for each table of
-    firings that the plan computes anew. `aggregate_by` is the setting `aggregate`.
+    `scans` has the topics with records to read; `fetched` may bring those of a scan into memory. `diverted` is the
+    reason to reject every record, if there is one. If `given_up`, the attempt reads nothing: an earlier attempt may
+    have read the records, and each may count at most once. `before_job` is called before each job of Spark. `histories`
+    has the batches to fold again, for each table of firings that the plan computes anew. `aggregate_by` is the setting
+    `aggregate`; batches of up to `driver_records` records need no Spark.
     """
 
     merging: ClassVar[type[Windows]] = Windows
@@ -68,10 +69,12 @@ class Attempt:
     spark: Spark
     uris: Uris
     driver_rows: int
+    driver_records: int = 0
     writer: str | None = None
     aggregate_by: str = "auto"
     diverted: str | None = None
     given_up: bool = False
+    fetched: Callable[[Scan], Scan] = lambda scan: scan
     before_job: Callable[[], None] = lambda: None
     histories: Mapping[str, History] = field(default_factory=dict)
 
@@ -113,11 +116,9 @@ class Attempt:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
         if self.given_up:
             return Read()
-        # Spark looks up the files to read immediately, not in the first job.
-        self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         stream = partial(Stream.of, self.flow, histories=self.histories, plan=self.plan, writer=self.writers.spark)
-        streams = (stream(source=i, scan=self.scans[i.topic]) for i in inputs)
+        streams = (stream(source=i, scan=self.fetched(self.scans[i.topic])) for i in inputs)
         return Read(tuple(each.diverted(self.diverted) for each in streams))
 
     def aggregate(self, read: Read) -> Aggregated:
@@ -134,11 +135,12 @@ class Attempt:
                 assert_never(self.plan.work)
 
     def _aggregate(self, read: Read) -> Aggregated:
-        in_workers = WorkerPass(flow=self.flow, writers=self.writers, slices=self.slices)
-        found = in_workers.over(read) if self.aggregate_by == "auto" else None
-        return found or self._in_spark(read.kept(self.flow, self.writers.spark))
+        native = NativeAggregation(self.flow, self.writers, self.slices, self.driver_records)
+        found = native.over(read) if self.aggregate_by == "auto" else None
+        return found or self._in_spark(read)
 
     def _in_spark(self, read: Read) -> Aggregated:
+        read = read.kept(self.flow, self.writers.spark)
         for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()

@@ -1,4 +1,4 @@
-"""Topics of a Kafka cluster as a log. This module asks for bounds and identities; Spark reads the records.
+"""Topics of a Kafka cluster as a log: their bounds and identities.
 
 Only committed transactions count: a partition ends where its first open transaction begins. Offsets of aborted
 transactions, of transaction markers and of records that compaction removed are gaps: a range may hold fewer records
@@ -15,8 +15,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -25,11 +23,10 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost
-from tidemill.core.log.no_copy import without_copy
+from tidemill.core.errors import LogRefused, LogUnreachable
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.log.scan import KafkaScan, Record
-from tidemill.core.time.times import micros, nearest_moment
+from tidemill.core.log.scan import KafkaScan
+from tidemill.core.time.times import micros
 from tidemill.log import refusals
 from tidemill.log.interface import Topic
 from tidemill.log.kafka_access import Access
@@ -178,64 +175,3 @@ class KafkaLog:
                 f"{self._where} was asked for {what}: {text}",
                 fix="check that the cluster runs, its address, and [log] security and credentials",
             ) from None
-
-
-def read_scan(scan: KafkaScan) -> Iterator[Record]:
-    """Yield the committed records of a scan, partition by partition.
-
-    Raises:
-        LogUnreachable: the cluster does not answer.
-        OffsetsLost: retention has deleted some of them since the scan was made.
-    """
-    settings: dict[str, Any] = {
-        **scan.client,
-        "group.id": "tidemill.reader",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-        "auto.offset.reset": "error",
-        "log_level": 0,
-    }
-    consumer = Consumer(settings)
-    try:
-        for item in scan.ranges:
-            consumer.assign([Place(scan.topic, item.topic_partition.partition, item.from_offset)])
-            yield from _of_range(consumer, item)
-    finally:
-        consumer.close()
-
-
-def _of_range(consumer: Consumer, item: OffsetRange) -> Iterator[Record]:
-    while True:
-        message = consumer.poll(PATIENCE)
-        if message is None:
-            raise LogUnreachable(f"Kafka gave no record of {item} in {PATIENCE:.0f} seconds", fix="try again later")
-        error = message.error()
-        if error is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                return
-            if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                raise OffsetsLost(
-                    f"{item}: the log no longer holds its start: {error.str()}", fix=f"bring it back; {without_copy()}"
-                )
-            raise LogUnreachable(f"Kafka: {item}: {error.str()}", fix="try again later")
-        record = _record(message)
-        if record.offset >= item.until_offset:
-            return
-        yield record
-        if record.offset == item.until_offset - 1:
-            return
-
-
-def _record(message: Any) -> Record:
-    kind, milliseconds = message.timestamp()
-    known = kind != TIMESTAMP_NOT_AVAILABLE
-    return Record(
-        topic=message.topic(),
-        partition=message.partition(),
-        offset=message.offset(),
-        timestamp=nearest_moment(milliseconds * 1000 if known else 0),
-        key=message.key(),
-        value=message.value(),
-        headers=tuple(message.headers() or ()),
-    )

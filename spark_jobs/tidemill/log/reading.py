@@ -22,6 +22,7 @@ from tidemill.log.records import in_years
 from tidemill.stores.opened import opened
 
 _BATCH_ROWS = 1_000
+_RECORD_BYTES = 1_024
 
 
 def read_records(scan: Scan) -> Iterator[Record]:
@@ -42,11 +43,27 @@ def read_records(scan: Scan) -> Iterator[Record]:
             for file in files:
                 yield from _read_lines(file, scan)
         case KafkaScan():
-            from tidemill.log.kafka import read_scan
+            from tidemill.log.kafka_reading import read_scan
 
             yield from read_scan(scan)
         case _:
             assert_never(scan)
+
+
+def in_memory(scan: Scan, *, most: int) -> Scan:
+    """The records of a scan that may be read only once, in memory; unchanged if they are more than `most`, or large.
+
+    They are large if they have more than 1 KB on average.
+
+    Raises:
+        LogUnreachable: the cluster does not answer.
+        OffsetsLost: the log has deleted some of them since the scan was made.
+    """
+    if not isinstance(scan, KafkaScan) or sum(map(len, scan.ranges)) > most:
+        return scan
+    from tidemill.log.kafka_reading import fetched
+
+    return fetched(scan, most=most * _RECORD_BYTES) or scan
 
 
 def read_topic(

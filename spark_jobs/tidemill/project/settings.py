@@ -28,12 +28,12 @@ class Settings:
     """The settings in `tidemill.toml`. Paths are absolute.
 
     `driver_rows` is the most rows that a batch may carry through the driver (five times as many for light state);
-    beyond it, Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `aggregate` is "spark" if
-    Spark SQL is to aggregate all records; with "auto", Python workers do it where they give the same. `batch_records`
-    is the most that one batch reads, `partition_records` the most that it reads from one topic-partition. `remote` is
-    the address of a Spark Connect server, `master` that of a cluster; both are empty for a session on this machine.
-    `keep` is how far back one can go after maintenance, `state` how long windows that are closed for good can be
-    repaired from state.
+    beyond it, Spark writes. Batches of up to `driver_records` records are aggregated without Spark. `writer` forces
+    "delta-rs" or "spark"; None chooses by size. `aggregate` is "spark" if Spark SQL is to aggregate all records; with
+    "auto", DuckDB does it where it gives the same. `batch_records` is the most that one batch reads,
+    `partition_records` the most that it reads from one topic-partition. `remote` is the address of a Spark Connect
+    server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how far back one can go
+    after maintenance, `state` how long windows that are closed for good can be repaired from state.
     `kafka` says how to reach the cluster that is the log instead of `log`; it holds no secrets. `lake` and `log` are
     folders or S3 addresses, `s3://BUCKET/FOLDER`, and `s3` says how to reach that store. `layout` says that another
     program writes the log's files, and `gaps` whether offsets may be missing between them. `kinesis` is for streams
@@ -53,6 +53,7 @@ class Settings:
     batch_records: int = 1_000_000
     partition_records: int | None = None
     driver_rows: int = 500_000
+    driver_records: int = 200_000
     writer: str | None = None
     aggregate: str = "auto"
     keep: timedelta = timedelta(days=7)
@@ -91,7 +92,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "kinesis": {"endpoint": str, "region": str, "credentials": str, "role": str},
     "project": {"pipelines": str, "contracts": str, "load_timeout": str},
     "spark": {"remote": str, "master": str, "cores": int, "conf": dict, "jars": str, "writer": str, "aggregate": str},
-    "limits": {"batch_records": int, "partition_records": int, "driver_rows": int},
+    "limits": {"batch_records": int, "partition_records": int, "driver_rows": int, "driver_records": int},
     "maintenance": {"keep": str, "state": str},
 }
 
@@ -148,6 +149,7 @@ def read_settings(root: Path) -> Settings:
         batch_records=number("limits", "batch_records", 1_000_000),
         partition_records=number("limits", "partition_records", None),
         driver_rows=number("limits", "driver_rows", 500_000),
+        driver_records=number("limits", "driver_records", 200_000, least=0),
         keep=length("maintenance", "keep", "7 days"),
         state=length("maintenance", "state", "30 days"),
         load_timeout=length("project", "load_timeout", "25 seconds", least=1),
@@ -230,10 +232,12 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{close[0]}`?" if close else "write one of these"
 
 
-def _number(file: SettingsFile, section: str, key: str, default: int | None, most: int = _MOST_RECORDS) -> Any:
+def _number(  # noqa: PLR0913, PLR0917  where it is, and its bounds
+    file: SettingsFile, section: str, key: str, default: int | None, most: int = _MOST_RECORDS, least: int = 1
+) -> Any:
     value = file.get(section, key, default)
-    if value is not None and not 1 <= value <= most:
-        what = f"{file.at(section, key)}: [{section}] {key}: expected 1 to {most:,}, found {value}"
+    if value is not None and not least <= value <= most:
+        what = f"{file.at(section, key)}: [{section}] {key}: expected {least} to {most:,}, found {value}"
         raise ConfigError(what, fix="write a number within these bounds")
     return value
 
@@ -276,6 +280,6 @@ def _aggregate(file: SettingsFile, value: str) -> str:
     if value not in ("auto", "spark"):
         raise ConfigError(
             f'{file.at("spark", "aggregate")}: [spark] aggregate: expected "auto" or "spark", found {value!r}',
-            fix="leave it out: Python workers aggregate where they give the same as Spark SQL",
+            fix="leave it out: DuckDB aggregates where it gives the same as Spark SQL",
         )
     return value

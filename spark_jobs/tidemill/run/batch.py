@@ -17,7 +17,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tidemill.contracts.audit import audit
 from tidemill.core.bind.flow import Flow
@@ -44,6 +45,7 @@ from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.interface import Log, TellsPosition
 from tidemill.log.pipeline_topics import check_sends, readable
+from tidemill.log.reading import in_memory
 from tidemill.project.project import Project
 from tidemill.run.after_commit import tidy
 from tidemill.run.blame import rules_named
@@ -53,6 +55,9 @@ from tidemill.run.histories import histories
 from tidemill.run.sending import send
 from tidemill.run.sessions import Opens, project_spark, renewing
 from tidemill.run.watching import Stopwatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,8 @@ def run_batch(
     started = datetime.now(UTC)
     sources, uris = Sources(log, project.side_tables(name)), project.uris(name)
     timed = Stopwatch(watcher=request.watcher)
-    opened = _Session(project, name, session, timed)
-    accept = partial(_check_types, opened, flow, uris)
+    spark = Spark.later(partial(_start, project, name, session, timed))
+    accept = partial(_check_types, spark, flow, uris)
     with project.lease(name, flow.spec.takeover_after) as lease:
         with timed.step("claim"):
             claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris), lease, accept)
@@ -99,8 +104,6 @@ def run_batch(
         request.watcher.claimed(claim.plan, claim.attempt)
         flow = flow.reading(claim.plan.known_topics)
         where = f"{name}: batch {claim.plan.batch_id}"
-        with explained(where):
-            spark = opened.spark
         attempt = _attempt(project, flow, claim, spark, uris, book)
         try:
             with judged(flow, uris, claim, book), rules_named(flow), explained(where):
@@ -115,33 +118,25 @@ def run_batch(
     return commit
 
 
-@dataclass(frozen=True)
-class _Session:
-    """The Spark of a batch, started when it is needed."""
-
-    project: Project
-    name: str
-    opens: Opens | None
-    timed: Stopwatch
-
-    @cached_property
-    def spark(self) -> Spark:
-        """Spark; started on first use."""
-        with self.timed.step("spark"):
-            return Spark.of(self.opens()) if self.opens else project_spark(self.project, self.name)
+def _start(project: Project, name: str, opens: Opens | None, timed: Stopwatch) -> Spark | SparkSession:
+    """Start the Spark of a batch."""
+    with timed.step("spark"):
+        return opens() if opens else project_spark(project, name)
 
 
-def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
+def _check_types(spark: Spark, flow: Flow, uris: Uris, view: View) -> None:
     """Check the types of a new declaration before its first plan is written."""
     last = view.last_commit
     if last is None or last.logical_hash != flow.logical_hash:
         with explained(f"{flow.name}: types of the declaration"):
-            Attempt.check_types(session.spark, flow, uris)
+            Attempt.check_types(spark, flow, uris)
 
 
 def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
     project: Project, flow: Flow, claim: Claim, spark: Spark, uris: Uris, ledger: Ledger
 ) -> Attempt:
+    settings = project.settings
+    few = settings.aggregate == "auto" and claim.plan.records <= settings.driver_records
     return Attempt(
         flow=flow,
         plan=claim.plan,
@@ -149,11 +144,13 @@ def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
         scans=claim.scans,
         spark=spark,
         uris=uris,
-        driver_rows=project.settings.driver_rows,
-        writer=project.settings.writer,
-        aggregate_by=project.settings.aggregate,
+        driver_rows=settings.driver_rows,
+        driver_records=settings.driver_records,
+        writer=settings.writer,
+        aggregate_by=settings.aggregate,
         diverted=claim.diverted,
         given_up=claim.given_up,
+        fetched=partial(in_memory, most=settings.driver_records if few else 0),
         before_job=renewing(project, spark),
         histories=histories(ledger, flow, claim.plan),
     )

@@ -38,7 +38,7 @@ def load_classes(jars: Path, folder: Path, archive: Path) -> None:
     project = Project.load(folder)
     project.log().create_topic("orders", 2)  # type: ignore[attr-defined]
     for writer, aggregate in (("delta-rs", "auto"), ("spark", "spark")):
-        _run(Project(folder, replace(project.settings, writer=writer, aggregate=aggregate)), session)
+        _run(Project(folder, replace(project.settings, writer=writer, aggregate=aggregate, driver_records=0)), session)
     session.stop()
     # Java ends when nobody can tell it anything any more.
     java.stdin.close()

@@ -31,6 +31,7 @@ def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
         "writer": writer(settings),
         "aggregate": aggregated(settings),
         "driver_rows": settings.driver_rows,
+        "driver_records": settings.driver_records,
         "batch_records": settings.batch_records,
         "partition_records": settings.partition_records,
         "steps": [
@@ -64,7 +65,8 @@ def aggregated(settings: Settings) -> str:
     """What may aggregate records; which of them does, the views of `--spark` say, which load Spark's package."""
     if settings.aggregate == "spark":
         return "Spark SQL, as the settings say"
-    return "DuckDB in Spark's Python workers, or Spark SQL; `--spark` says which, and why"
+    here = f"in this process up to {settings.driver_records:,} records, " if settings.driver_records else ""
+    return f"DuckDB, {here}in Spark's Python workers beyond, or Spark SQL; `--spark` says which, and why"
 
 
 def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:

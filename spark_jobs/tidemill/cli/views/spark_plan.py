@@ -58,7 +58,9 @@ def _aggregating(project: Project, flow: Flow) -> str:
     reason = "the setting `aggregate`" if project.settings.aggregate == "spark" else left_to_spark_sql(flow)
     if reason:
         return f"Records are aggregated by Spark SQL, as in this plan, because of {reason}"
-    return "Records are aggregated by DuckDB in Spark's Python workers, which give the same as this plan"
+    most = project.settings.driver_records
+    here = f", and without Spark in a batch of up to {most:,} records" if most else ""
+    return f"Records are aggregated by DuckDB in Spark's Python workers{here}: it gives the same as this plan"
 
 
 def _merging(attempt: Attempt, sink: WindowedSink, state: DataFrame) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 MAX_OFFSET = 2**63 - 1
 
@@ -87,6 +88,16 @@ def merge_ranges(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
         else:
             merged.append(item)
     return tuple(merged)
+
+
+def one_of_each(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
+    """These ranges in as few lists as possible, with at most one range of each partition in a list."""
+    by_partition: dict[TopicPartition, list[OffsetRange]] = {}
+    for item in ranges:
+        if item:
+            by_partition.setdefault(item.topic_partition, []).append(item)
+    lists = zip_longest(*by_partition.values())
+    return [[item for item in found if item is not None] for found in lists]
 
 
 def _place(item: OffsetRange) -> tuple[str, int, int, int]:

@@ -75,16 +75,13 @@ class MemoryScan:
 class TableScan:
     """The records as an Arrow table, exactly those of `ranges`.
 
-    `rows` has the columns `topic`, `partition`, `offset`, `timestamp` and `value`.
+    `rows` has the columns `topic`, `partition`, `offset`, `timestamp` and `value`. `dense` says whether the ranges hold
+    as many records as they are long.
     """
 
     rows: Any = field(repr=False, compare=False)
     ranges: tuple[OffsetRange, ...]
-
-    @property
-    def dense(self) -> bool:
-        """Whether the ranges hold as many records as they are long."""
-        return True
+    dense: bool = True
 
     @property
     def rereadable(self) -> bool:

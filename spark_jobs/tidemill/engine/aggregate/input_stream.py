@@ -32,7 +32,7 @@ class Stream:
     `records` are the log's records, not yet decoded; `once` has those of a scan that may be read only once.
     """
 
-    spark: Spark
+    writer: SparkWriter
     source: Input
     scan: Scan
     decode: DecodeBatches
@@ -55,7 +55,7 @@ class Stream:
 
         `histories` are those of the tables of firings that the batch computes again.
         """
-        once = None if scan.rereadable else writer.cache(records(writer.session, scan))
+        once = None if scan.rereadable else writer.cache(_records(writer, scan))
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
@@ -70,17 +70,22 @@ class Stream:
         statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         counter = Counter(source, partitions, branches)
-        return Stream(writer.spark, source, scan, decode, statement, branches, counter, once)
+        return Stream(writer, source, scan, decode, statement, branches, counter, once)
+
+    @property
+    def spark(self) -> Spark:
+        """The Spark that reads it."""
+        return self.writer.spark
 
     @property
     def session(self) -> SparkSession:
         """The session of its Spark."""
-        return self.spark.session
+        return self.writer.session
 
     @cached_property
     def records(self) -> DataFrame:
         """The log's records; Spark looks at their files here."""
-        return records(self.session, self.scan) if self.once is None else self.once
+        return _records(self.writer, self.scan) if self.once is None else self.once
 
     @cached_property
     def segments(self) -> Segments | None:
@@ -118,3 +123,9 @@ class Stream:
         segments = self.segments
         read = decoded(self.records, decode) if segments is None else read_segments(self.session, segments, decode)
         return query(self.session, self.statement, read)
+
+
+def _records(writer: SparkWriter, scan: Scan) -> DataFrame:
+    # Spark looks at the files now, not in the first job.
+    writer.before_job()
+    return records(writer.session, scan)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
 
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.engine.aggregate.counting import GREATEST, Counts
@@ -23,16 +21,14 @@ from tidemill.engine.aggregate.native_pass import (
     PANE,
     PANE_END,
     REFUSED,
-    SCHEMA,
     TABLE,
     NativePass,
     unpacked,
 )
+from tidemill.engine.aggregate.native_runs import Given
 from tidemill.engine.aggregate.native_strays import LATE, REJECTED
 from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
 from tidemill.engine.aggregate.window_sql import folded_state
-from tidemill.engine.read.segments import Segments
-from tidemill.engine.spark.cancelling import collected
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 
@@ -49,11 +45,14 @@ class NativeFound:
 
 
 def found_natively(
-    streams: Sequence[Stream], passes: Sequence[NativePass], sinks: Sequence[WindowedSink], writers: RowWriters
+    given: Given,
+    streams: Sequence[Stream],
+    passes: Sequence[NativePass],
+    sinks: Sequence[WindowedSink],
+    writers: RowWriters,
 ) -> NativeFound | None:
-    """The result of one job over all streams; None if Spark has to do it all, because a task gave up."""
-    given = _in_tasks(streams, passes)
-    told = _Told.of(_in_sql(streams, passes, writers) if given is None else given)
+    """The result of the passes over all streams; None if Spark has to do it all, because one gave up."""
+    told = _Told.of(given)
     for why, expected in sorted(told.refused):
         _log.log(logging.INFO if expected else logging.WARNING, "Spark SQL aggregates this batch: %s", why)
     if told.refused:
@@ -67,45 +66,6 @@ def found_natively(
     return NativeFound(by_topic, {s.table: _state(s, parts[s.table], writers) for s in sinks if parts[s.table]})
 
 
-def _in_tasks(streams: Sequence[Stream], passes: Sequence[NativePass]) -> Sequence[Mapping[str, Any]] | None:
-    """What all tasks give, by a job without SQL; None if workers cannot read the records, or Spark has only SQL."""
-    tasks = list[tuple[NativePass, Segments, int]]()
-    for stream, native in zip(streams, passes, strict=True):
-        if (segments := stream.segments) is None:
-            return None
-        tasks += ((native, segments, part) for part in range(segments.parts))
-    context = streams[0].spark.context
-    if context is None:
-        return None
-
-    def run(numbers: Iterable[int]) -> Iterator[Mapping[str, Any]]:
-        for native, segments, part in map(tasks.__getitem__, numbers):
-            for batch in native.of_task(segments.part(part)):
-                yield from batch.to_pylist()
-
-    return collected(context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run))
-
-
-def _in_sql(
-    streams: Sequence[Stream], passes: Sequence[NativePass], writers: RowWriters
-) -> Sequence[Mapping[str, Any]]:
-    """What all tasks give, by a job of Spark SQL."""
-    frames = [_frame(s, each) for s, each in zip(streams, passes, strict=True)]
-    given: list[dict[str, Any]] = writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist()
-    return given
-
-
-def _frame(stream: Stream, native: NativePass) -> DataFrame:
-    """The job over one input: workers read the records themselves where they can."""
-
-    # It must be a function: Spark's signature check refuses an object with __call__.
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return native.of_task(batches)
-
-    segments = stream.segments
-    return stream.records.mapInArrow(run, SCHEMA) if segments is None else segments.frame(stream.session, run, SCHEMA)
-
-
 @dataclass
 class _Told:
     """What all tasks gave, by topic and what it is, one table for each task."""
@@ -113,7 +73,7 @@ class _Told:
     rows: dict[tuple[str, str], list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
 
     @staticmethod
-    def of(given: Sequence[Mapping[str, Any]]) -> _Told:
+    def of(given: Given) -> _Told:
         told = _Told()
         for row in given:
             told.rows[row["topic"], row["what"]].append(unpacked(row["body"]))

@@ -5,9 +5,9 @@ Java would read them, too, but its rows then have to be copied to the worker: ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -29,12 +29,15 @@ _PART = 125_000
 
 _MOST_PARTS = 64
 _MANY = 4
-"""Whole files, or whole row groups, are dealt to parts if there are so many for each."""
+"""Whole files are dealt to parts if there are so many for each."""
+
+_UNEVEN = 1.25
+"""Whole row groups are dealt to parts if the largest part is at most so many times as large as an equal one."""
 
 _AT_ONCE = 65_536
 """The most records of one batch of rows."""
 
-_COLUMNS = pa.schema(
+RECORDS = pa.schema(
     [
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),
@@ -42,13 +45,17 @@ _COLUMNS = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
+"""The columns of records that Python reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Parquet files whose records of `ranges` are read in `parts` parts; with `exact`, the files hold no others."""
+    """Parquet files whose records of `ranges` are read in `parts` parts; with `exact`, the files hold no others.
 
-    files: tuple[str, ...]
+    `files` are their paths, or what they hold.
+    """
+
+    files: tuple[str | pa.Buffer, ...]
     ranges: tuple[OffsetRange, ...]
     exact: bool
     parts: int
@@ -65,7 +72,7 @@ class Segments:
         return Segments(files=scan.files, ranges=tuple(scan.ranges), exact=scan.exact, parts=parts)
 
     def part(self, number: int) -> Iterator[pa.RecordBatch]:
-        """The records of one part: `partition`, `offset`, `timestamp` and `value`.
+        """The records of one part, with the columns `RECORDS`.
 
         Raises:
             OSError: a file is not there, or damaged.
@@ -82,16 +89,26 @@ class Segments:
             yield from (group.read(0, group.rows) for group in groups)
             return
         groups = [group for file in self.files for group in _groups(file)]
+        if (dealt := self._dealt(groups)) is not None:
+            yield from (group.read(0, group.rows) for group in dealt[number])
+            return
         total, begin = sum(group.rows for group in groups), 0
         first, last = total * number // self.parts, total * (number + 1) // self.parts
         for group in groups:
             low, high = (max(min(bound - begin, group.rows), 0) for bound in (first, last))
-            if len(groups) >= _MANY * self.parts:
-                mine = first <= begin + group.rows // 2 < last
-                low, high = (0, group.rows) if mine else (0, 0)
             if low < high:
                 yield group.read(low, high)
             begin += group.rows
+
+    def _dealt(self, groups: Sequence[_Group]) -> list[list[_Group]] | None:
+        """Whole row groups for each part; None if some part would be much larger than others."""
+        total, begin = sum(group.rows for group in groups), 0
+        parts: list[list[_Group]] = [[] for _ in range(self.parts)]
+        for group in groups:
+            parts[(begin + group.rows // 2) * self.parts // max(total, 1)].append(group)
+            begin += group.rows
+        largest = max(sum(group.rows for group in part) for part in parts)
+        return parts if largest * self.parts <= total * _UNEVEN else None
 
     def frame(self, session: SparkSession, made: OfBatches, schema: str) -> DataFrame:
         """The rows that workers make of all records, a task for each part; `schema` is DDL text of the rows."""
@@ -106,19 +123,23 @@ class Segments:
 class _Group(NamedTuple):
     """A row group of a file."""
 
-    file: str
+    file: str | pa.Buffer
     number: int
     rows: int
 
     def read(self, low: int, high: int) -> pa.Table:
         """Its rows from `low` to `high`, half-open."""
-        with pq.ParquetFile(self.file, page_checksum_verification=True) as parquet:
-            rows = parquet.read_row_group(self.number, columns=_COLUMNS.names).select(_COLUMNS.names)
-        return rows.slice(low, high - low).cast(_COLUMNS)
+        with pq.ParquetFile(_source(self.file), page_checksum_verification=True) as parquet:
+            rows = parquet.read_row_group(self.number, columns=RECORDS.names).select(RECORDS.names)
+        return rows.slice(low, high - low).cast(RECORDS)
 
 
-def _groups(file: str) -> list[_Group]:
-    found = pq.read_metadata(file)
+def _source(file: str | pa.Buffer) -> Any:
+    return file if isinstance(file, str) else pa.BufferReader(file)
+
+
+def _groups(file: str | pa.Buffer) -> list[_Group]:
+    found = pq.read_metadata(_source(file))
     return [_Group(file, number, found.row_group(number).num_rows) for number in range(found.num_row_groups)]
 
 

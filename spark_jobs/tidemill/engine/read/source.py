@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from itertools import zip_longest
 from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
-from tidemill.core.log.connect_files import records_of
-from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.log.offsets import OffsetRange, one_of_each
 from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Scan, TableScan
-from tidemill.core.time.times import UNKNOWN
+from tidemill.engine.read.parts import of_lines, rows_of
 from tidemill.engine.spark.query import in_few_tasks, of_columns
 from tidemill.stores.opened import for_spark
 
@@ -34,7 +32,6 @@ _PATIENCE = {
 """How long to wait for brokers; after that, the next run asks again."""
 
 _MOST_TASKS = 64
-_BATCH_ROWS = 50_000
 
 _DDL = "`partition` int, `offset` bigint, `timestamp` timestamp, `value` binary"
 _COLUMNS = StructType(
@@ -45,14 +42,6 @@ _COLUMNS = StructType(
         StructField("value", BinaryType()),
     ]
 )
-_ARROW = pa.schema(
-    [
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
-        pa.field("value", pa.binary()),
-    ]
-)
 
 
 def records(session: SparkSession, scan: Scan) -> DataFrame:
@@ -60,12 +49,8 @@ def records(session: SparkSession, scan: Scan) -> DataFrame:
     match scan:
         case ParquetScan():
             frame = _parquet(session, scan)
-        case MemoryScan():
-            columns = [[getattr(r, name) for r in scan.records] for name in _ARROW.names]
-            rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
-            frame = session.createDataFrame(rows) if scan.records else _none(session)
-        case TableScan():
-            rows = scan.rows.select(_ARROW.names).cast(_ARROW)
+        case MemoryScan() | TableScan():
+            rows = rows_of(scan)
             frame = session.createDataFrame(rows) if rows.num_rows else _none(session)
         case KafkaScan():
             frame = _kafka(session, scan)
@@ -105,17 +90,14 @@ def _divided(
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                found = list(zip(*records_of(row["path"], row["content"], ranges, firsts), strict=True))
-                for start in range(0, len(found[0]) if found else 0, _BATCH_ROWS):
-                    partitions, offsets, values = (column[start : start + _BATCH_ROWS] for column in found)
-                    yield pa.record_batch([partitions, offsets, [UNKNOWN] * len(values), values], schema=_ARROW)
+                yield from of_lines(row["path"], row["content"], ranges, firsts)
 
     return divided
 
 
 def _kafka(session: SparkSession, scan: KafkaScan) -> DataFrame:
     """Exactly these offsets of the topic; each read has one range of each partition."""
-    parts = [_kafka_ranges(session, scan, ranges) for ranges in _one_each(scan.ranges)]
+    parts = [_kafka_ranges(session, scan, ranges) for ranges in one_of_each(scan.ranges)]
     return reduce(DataFrame.unionByName, parts) if parts else _none(session)
 
 
@@ -123,16 +105,6 @@ def most_tasks(scan: Scan) -> int:
     """About the most tasks in which Spark reads these records."""
     total = sum(len(r) for r in scan.ranges)
     return max(len(scan.ranges), min(-(-total // _SPLIT), _MOST_TASKS), 1)
-
-
-def _one_each(ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
-    """These ranges in as few lists as possible, with at most one range of each partition in a list."""
-    by_partition: dict[int, list[OffsetRange]] = {}
-    for item in ranges:
-        if item:
-            by_partition.setdefault(item.topic_partition.partition, []).append(item)
-    lists = zip_longest(*by_partition.values())
-    return [[item for item in found if item is not None] for found in lists]
 
 
 def _kafka_ranges(session: SparkSession, scan: KafkaScan, ranges: Sequence[OffsetRange]) -> DataFrame:

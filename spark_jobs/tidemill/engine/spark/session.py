@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import assert_never
+from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
@@ -56,16 +56,35 @@ class ClusterSpark:
 Place = LocalSpark | ConnectSpark | ClusterSpark
 
 
-class Spark:
-    """A Spark that has started. Its session is made when something needs SQL, which takes Java a second to load."""
+class Started(NamedTuple):
+    """What opens the session of a Spark that has started, and its context if that needs no session."""
 
-    def __init__(self, opens: Callable[[], SparkSession], context: SparkContext | None = None) -> None:
-        self._opens, self._context = opens, context
+    opens: Callable[[], SparkSession]
+    context: SparkContext | None = None
+
+
+class Spark:
+    """A Spark, which starts when something needs it.
+
+    Its session is made when something needs SQL, which takes Java a second to load.
+    """
+
+    def __init__(self, starts: Callable[[], Started]) -> None:
+        self._starts = starts
 
     @staticmethod
     def of(given: Spark | SparkSession) -> Spark:
         """The Spark of a session."""
-        return given if isinstance(given, Spark) else Spark(lambda: given)
+        return given if isinstance(given, Spark) else Spark(lambda: Started(lambda: given))
+
+    @staticmethod
+    def later(opens: Callable[[], Spark | SparkSession]) -> Spark:
+        """The Spark that `opens` gives, which is called when something needs it."""
+        return Spark(lambda: Spark.of(opens())._started)
+
+    @cached_property
+    def _started(self) -> Started:
+        return self._starts()
 
     @cached_property
     def session(self) -> SparkSession:
@@ -74,21 +93,23 @@ class Spark:
         Raises:
             EngineError: Spark cannot make it.
         """
-        session = self._opens()
+        session = self._started.opens()
         pin(session)
         return session
 
-    @property
+    @cached_property
     def context(self) -> SparkContext | None:
         """What runs Python in tasks without SQL; None on a Connect server, which has only SQL."""
-        if self._context is None and not is_connect(self.session):
-            self._context = self.session.sparkContext
-        return self._context
+        if self._started.context is not None:
+            return self._started.context
+        return None if is_connect(self.session) else self.session.sparkContext
 
     def stop(self) -> None:
-        """End a Spark of this process, or the session on a server."""
-        if self._context is not None and "session" not in vars(self):
-            self._context.stop()
+        """End a Spark of this process, or the session on a server, if it has started."""
+        if "_started" not in vars(self):
+            return
+        if self._started.context is not None and "session" not in vars(self):
+            self._started.context.stop()
         else:
             self.session.stop()
 
@@ -107,7 +128,8 @@ def open_spark(place: Place, *, name: str) -> Spark:
     with _explained(place):
         if isinstance(place, LocalSpark):
             context, conf = _start_here(place, name)
-            return Spark(partial(_session_here, place, conf), context)
+            started = Started(partial(_session_here, place, conf), context)
+            return Spark(lambda: started)
         session = settle(_open(place, name), place.conf)
         equip(session, where=_label(place))
         return Spark.of(session)

@@ -35,7 +35,7 @@ class SparkWriter:
     name = "spark"
 
     def __init__(self, spark: Spark, before_job: Callable[[], None] = lambda: None) -> None:
-        self.spark, self._before_job = spark, before_job
+        self.spark, self.before_job = spark, before_job
         self._cached: list[DataFrame] = []
 
     @property
@@ -119,13 +119,13 @@ class SparkWriter:
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
         if opened is None:
             ensure_table(spec)
-        self._before_job()
+        self.before_job()
         return SparkTable(spec, self.session, opened)
 
     def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
         if newest(spec) is None:
             ensure_table(spec)
-        self._before_job()
+        self.before_job()
         return SparkTable(spec, self.session)
 
     def release(self) -> None:  # noqa: D102

@@ -73,7 +73,7 @@ class RowWriters:
         before_job: Callable[[], None] = lambda: None,
     ) -> None:
         self.driver, self.spark = DriverWriter(spark), SparkWriter(spark, before_job)
-        self._before_job = before_job
+        self.before_job = before_job
         self.driver_rows, self._writer = driver_rows, writer
 
     def of(self, rows: int) -> RowWriter[Any]:
@@ -91,7 +91,7 @@ class RowWriters:
 
     def stage(self, frame: DataFrame, *, at_most: int) -> StagedRows:
         """Run the job and stage its rows with the writer for their number; `at_most` is an upper bound of it."""
-        self._before_job()
+        self.before_job()
         if self.of(at_most) is self.driver:
             return StagedRows(self.driver, *self.driver.stage(frame))
         cached, count = self.spark.stage(frame)
@@ -101,7 +101,7 @@ class RowWriters:
 
     def in_job(self, frame: DataFrame) -> pa.Table:
         """Run a job whose rows are few."""
-        self._before_job()
+        self.before_job()
         return self.driver.stage(frame)[0]
 
     def merged(self, statement: str, parts: Sequence[StagedRows], *, at_most: int) -> StagedRows:
@@ -128,7 +128,7 @@ class RowWriters:
         if rows is not None:
             found, rest = self.driver.apart(rows, column, zero, more)
             return StagedRows(self.driver, *found), StagedRows(self.driver, *rest)
-        self._before_job()
+        self.before_job()
         job = self.spark.cache(self._job(statement, parts))
         of_zero, of_more = self.spark.apart(job, column, zero, more)
         return self._moved(*of_zero), self._moved(*of_more)
@@ -145,7 +145,7 @@ class RowWriters:
         light = all(p.writer is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
         if self.of_state(sum(p.count for p in parts), light=light) is not self.driver:
             return None
-        self._before_job()
+        self.before_job()
         return self.driver.stage(self._job(statement, parts))[0]
 
     def _job(self, statement: str, parts: Sequence[StagedRows]) -> DataFrame:
@@ -165,7 +165,7 @@ class RowWriters:
             found = None if self._writer == self.spark.name else run(f"{statement} {where}", rows)
             if found is not None:
                 return found
-        self._before_job()
+        self.before_job()
         return self._job(f"{statement} {certain}", [self.in_driver(rows)]).toArrow()
 
     def in_driver(self, rows: pa.Table) -> StagedRows:
@@ -210,7 +210,7 @@ class RowWriters:
             found = self.driver.chained([part.rows for part in parts], chain)
             fires, gone = StagedRows(self.driver, *found.fires), StagedRows(self.driver, *found.gone)
             return Joined(fires, gone, found.open_since)
-        self._before_job()
+        self.before_job()
         joined = self.spark.chained([self.frame(parts)], chain)
         return Joined(self._moved(*joined.fires), self._moved(*joined.gone), joined.open_since)
 

@@ -1,7 +1,8 @@
-"""Aggregates a batch inside Spark's Python workers: one job, whatever the number of inputs and tables."""
+"""Aggregates a batch with DuckDB: in this process if its records are few, otherwise in one job of Spark's workers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,19 +12,25 @@ from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.native_found import found_natively
+from tidemill.engine.aggregate.native_pass import NativePass
 from tidemill.engine.aggregate.native_plan import native_passes
+from tidemill.engine.aggregate.native_runs import Given, given_by_spark, given_here
 from tidemill.engine.slice_writer import SliceWriter
 from tidemill.engine.steps import Aggregated, Read, StateWritten
 from tidemill.engine.storage.staged_rows import RowWriters
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerPass:
-    """The pass over the records of a batch, whose state goes to `slices`."""
+@dataclass(frozen=True)
+class NativeAggregation:
+    """The pass over the records of a batch, whose state goes to `slices`.
+
+    A batch of up to `most_here` records is aggregated in this process, without Spark, if it can read them.
+    """
 
     flow: Flow
     writers: RowWriters
     slices: SliceWriter
+    most_here: int
 
     def over(self, read: Read) -> Aggregated | None:
         """The result of step 3; None if Spark SQL has to do it, then nothing is written."""
@@ -34,7 +41,7 @@ class WorkerPass:
         with ExitStack() as inputs:
             for stream in read.streams:
                 inputs.enter_context(boundary(f"input:{stream.source.topic}", batch))
-            found = found_natively(read.streams, passes, sinks, self.writers)
+            found = found_natively(self._given(read, passes), read.streams, passes, sinks, self.writers)
         if found is None:
             return None
         state = StateWritten()
@@ -44,3 +51,10 @@ class WorkerPass:
             self.slices.state(sink, staged, state)
         nothing = {source.topic: Counts(account=Account()) for source in self.flow.inputs}
         return Aggregated(read=read, counts={**nothing, **found.counts}, **vars(state))
+
+    def _given(self, read: Read, passes: Sequence[NativePass]) -> Given:
+        if self.slices.plan.records <= self.most_here:
+            given = given_here(read.streams, passes, most=self.most_here)
+            if given is not None:
+                return given
+        return given_by_spark(read.streams, passes, self.writers)

@@ -1,0 +1,107 @@
+"""Runs native passes over the records of a batch: in this process, in tasks of Spark, or in a job of Spark SQL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.native_pass import SCHEMA, NativePass
+from tidemill.engine.read.parts import Part, parts_here
+from tidemill.engine.read.segments import Segments
+from tidemill.engine.spark.cancelling import collected
+from tidemill.engine.storage.staged_rows import RowWriters
+
+Given = Sequence[Mapping[str, Any]]
+"""The rows that native passes give, see `SCHEMA`."""
+
+_RECORD_BYTES = 1024
+"""This process reads so many bytes for each record that it may read; larger records are left to Spark."""
+
+
+def given_here(streams: Sequence[Stream], passes: Sequence[NativePass], *, most: int) -> Given | None:
+    """What the passes give in this process, without Spark: some parts at once, each in a thread.
+
+    None if this process cannot read the records, or if they are larger than `most` records usually are.
+
+    Raises:
+        SegmentDamaged: a file of the log cannot be unpacked.
+    """
+    tasks = list[tuple[NativePass, Part]]()
+    for stream, native in zip(streams, passes, strict=True):
+        if (parts := parts_here(stream.scan)) is None:
+            return None
+        tasks += ((native, part) for part in parts)
+    size = most * _RECORD_BYTES // max(len(tasks), 1)
+
+    def run(task: tuple[NativePass, Part]) -> list[Mapping[str, Any]]:
+        native, part = task
+        return [row for batch in native.of_task(_bounded(part(), size)) for row in batch.to_pylist()]
+
+    try:
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            return [row for rows in threads.map(run, tasks) for row in rows]
+    except _TooLarge:
+        return None
+
+
+class _TooLarge(Exception):
+    """The records of a part are too large to be read here."""
+
+
+def _bounded(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > most:
+            raise _TooLarge
+        yield batch
+
+
+def given_by_spark(streams: Sequence[Stream], passes: Sequence[NativePass], writers: RowWriters) -> Given:
+    """What the passes give in the workers of Spark, in one job."""
+    given = _in_tasks(streams, passes)
+    return _in_sql(streams, passes, writers) if given is None else given
+
+
+def _in_tasks(streams: Sequence[Stream], passes: Sequence[NativePass]) -> Given | None:
+    """What all tasks give, by a job without SQL; None if workers cannot read the records, or Spark has only SQL."""
+    tasks = list[tuple[NativePass, Segments, int]]()
+    for stream, native in zip(streams, passes, strict=True):
+        if (segments := stream.segments) is None:
+            return None
+        tasks += ((native, segments, part) for part in range(segments.parts))
+    context = streams[0].spark.context
+    if context is None:
+        return None
+
+    def run(numbers: Iterable[int]) -> Iterator[Mapping[str, Any]]:
+        for native, segments, part in map(tasks.__getitem__, numbers):
+            for batch in native.of_task(segments.part(part)):
+                yield from batch.to_pylist()
+
+    return collected(context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run))
+
+
+def _in_sql(streams: Sequence[Stream], passes: Sequence[NativePass], writers: RowWriters) -> Given:
+    """What all tasks give, by a job of Spark SQL."""
+    frames = [_frame(s, each) for s, each in zip(streams, passes, strict=True)]
+    given: list[dict[str, Any]] = writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist()
+    return given
+
+
+def _frame(stream: Stream, native: NativePass) -> DataFrame:
+    """The job over one input: workers read the records themselves where they can."""
+
+    # It must be a function: Spark's signature check refuses an object with __call__.
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return native.of_task(batches)
+
+    segments = stream.segments
+    return stream.records.mapInArrow(run, SCHEMA) if segments is None else segments.frame(stream.session, run, SCHEMA)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,20 @@ import pytest
 from amend.conftest import an_amendment, done
 from log.test_landing import a_mill as a_landing_mill
 from log.test_landing import land
-from support.projects import NO_SPARK, Mill, an_event, sums, totals
+from support.firings import firings
+from support.projects import (
+    EVENTS_CONTRACT,
+    NO_SPARK,
+    NOW,
+    SUMS_CONTRACT,
+    Mill,
+    a_project,
+    an_event,
+    rows_of,
+    sorted_rows,
+    sums,
+    totals,
+)
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import wanted
@@ -43,6 +57,98 @@ def two_batches(folder: Path, spark: Any, window: str, **settings: Any) -> Mill:
     mill.run()
     feed(mill, 100)
     return mill
+
+
+TOLD = 'operation="operation", index="nth", timing="timing", last="last"'
+EARLY = "trigger=AfterWatermark(early=AfterCount(1), late=AfterCount(1)), accumulation="
+FIRINGS = {
+    "TumblingBuffer(CountPolicy(3))": "",
+    "SlidingBuffer(CountPolicy(4), CountPolicy(2))": "",
+    "TumblingBuffer(PunctuationPolicy('marker'))": "",
+    'TumblingBuffer(TimePolicy("10 s"))': "",
+    'Tumbling("10 s")': f'{EARLY}"accumulating_and_retracting", {TOLD}',
+    'Sliding("20 s", "10 s")': f'{EARLY}"accumulating", {TOLD}',
+    'Tumbling("1 hour")': 'trigger=Repeatedly(AfterCount(3)), accumulation="discarding"',
+}
+"""Ordered windows, and their triggers."""
+
+
+@pytest.mark.parametrize("window", FIRINGS)
+def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> None:
+    made, bounds = [], "CountPolicy" not in window and "marker" not in window
+    for way, settings in (("here", {}), ("there", {"aggregate": "spark"})):
+        mill = firings(
+            *(tmp_path / way, spark, window),
+            trigger=FIRINGS[window],
+            bounds=bounds,
+            collect=False,
+            lateness="20 s" if bounds and "Buffer" not in window else "0 s",
+            **settings,
+        )
+        mill.feed([an_event(1)])
+        mill.run()
+        made.append(alone(mill) if way == "here" else mill)
+    here, there = made
+    for begin in (0, 12, 24):
+        for mill in made:
+            mill.feed([an_event(begin + n, user="ab"[n % 2], amount=(n % 5) - 1) for n in range(15)])
+            mill.feed([an_event(begin - 3, user="c"), an_event(begin - 90), an_event(0, user="nobody"), b"{", None])
+            mill.run(clock=NOW + timedelta(seconds=begin + 60))
+    for mill in made:
+        mill.run(drain=True)
+    assert here.everything() == there.everything()
+    assert len(here.published()) > 3
+    assert sorted_rows(state(here)) == sorted_rows(state(there))
+
+
+def state(mill: Mill) -> list[dict[str, Any]]:
+    """The rows of state of a table of firings."""
+    return rows_of(mill.project.table_uri(mill.name, "state", mill.name))
+
+
+MIXED = """
+from tidemill import *
+
+with Pipeline("sums", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts").filter("coalesce(user, '') != 'nobody'")
+    events.key_by("user").window(Tumbling("10 seconds")).aggregate(n=Count(), amount=Sum("amount")).publish(
+        "sums", contract="sums"
+    )
+    (
+        events.union(events.filter("amount > 1"))
+        .with_columns(amount="amount * 2L", twice="amount")
+        .select("user", "amount", "ts")
+        .publish("copies", contract="copies")
+    )
+"""
+COPIES = (
+    SUMS_CONTRACT[: SUMS_CONTRACT.index("    properties")].replace("sums", "copies")
+    + """\
+    properties:
+      - {name: user, logicalType: string}
+      - {name: amount, logicalType: integer}
+      - {name: ts, logicalType: timestamp}
+"""
+)
+
+
+def test_rows_are_published_alone(tmp_path: Path, spark: Any) -> None:
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SUMS_CONTRACT, "copies": COPIES}
+    made = []
+    for way, settings in (("here", {}), ("there", {"aggregate": "spark"})):
+        mill = Mill(a_project(tmp_path / way, MIXED, contracts, **settings), spark, "sums")
+        mill.log.create_topic("events", partitions=1)
+        feed(mill, 0)
+        mill.run()
+        made.append(alone(mill) if way == "here" else mill)
+    here, there = made
+    for mill in made:
+        mill.feed([an_event(100 + n, user="ab"[n % 2], amount=n % 3) for n in range(9)])
+        mill.run()
+        mill.feed([an_event(200, user="nobody")])
+        assert mill.run().published.get("copies") == 0
+    assert here.everything() == there.everything()
+    assert len(here.published("copies")) == 43
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
-from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
@@ -28,6 +27,7 @@ from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
+from tidemill.engine.aggregating import Aggregating
 from tidemill.engine.native_aggregation import NativeAggregation
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.firings import Firings
@@ -37,13 +37,13 @@ from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
 from tidemill.engine.publish.window_results import Fired, Windows
-from tidemill.engine.read.fitted import fitted, told
+from tidemill.engine.read.fitted import fitted
 from tidemill.engine.slice_folding import fold_slices
 from tidemill.engine.slice_writer import SliceWriter
 from tidemill.engine.spark.session import Spark
-from tidemill.engine.steps import Aggregated, Published, Read, Staged, StateWritten
+from tidemill.engine.steps import Aggregated, Published, Read, Staged
 from tidemill.engine.storage.expected_versions import ExpectedVersions
-from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+from tidemill.engine.storage.staged_rows import RowWriters
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
 
@@ -135,7 +135,7 @@ class Attempt:
                 assert_never(self.plan.work)
 
     def _aggregate(self, read: Read) -> Aggregated:
-        native = NativeAggregation(self.flow, self.writers, self.slices, self.driver_records)
+        native = NativeAggregation(self.flow, self.writers, self.slices, self.firings, self.driver_records)
         found = native.over(read) if self.aggregate_by == "auto" else None
         return found or self._in_spark(read)
 
@@ -144,24 +144,14 @@ class Attempt:
         for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
-        state, rows, ordered = StateWritten(), dict[str, StagedRows](), dict[str, pa.Table]()
-        unfit: list[CheckResult] = []
+        made = Aggregating(self.slices)
         for sink, job in ((sink, self.job(read, sink)) for sink in self.flow.sinks):
             if job is None:
                 continue
             with boundary(f"records:{sink.table}", self.plan.batch_id):
                 staged = self.writers.stage(job, at_most=self.plan.records)
-            match sink:
-                case WindowedSink():
-                    self.slices.state(sink, staged, state)
-                case RowSink():
-                    staged, broken = told(staged, sink.table, sink.contract)
-                    unfit += broken
-                    rows[sink.table] = staged.stamped(own_values(self.plan))
-                case FiringSink():
-                    ordered[sink.table] = staged.writer.arrow(staged.rows)
-        counts = self.count(read)
-        return Aggregated(read=read, counts=counts, rows=rows, unfit=tuple(unfit), ordered=ordered, **vars(state))
+            made.take(sink, staged)
+        return made.result(read, self.count(read))
 
     def _shed(self, read: Read) -> Aggregated:
         """Count all records as shed, read none: an earlier attempt may have read them, and each counts at most once."""

@@ -55,12 +55,15 @@ def _aggregating(project: Project, flow: Flow) -> str:
     """What aggregates records."""
     from tidemill.engine.aggregate.native_plan import left_to_spark_sql
 
-    reason = "the setting `aggregate`" if project.settings.aggregate == "spark" else left_to_spark_sql(flow)
-    if reason:
-        return f"Records are aggregated by Spark SQL, as in this plan, because of {reason}"
-    most = project.settings.driver_records
-    here = f", and without Spark in a batch of up to {most:,} records" if most else ""
-    return f"Records are aggregated by DuckDB in Spark's Python workers{here}: it gives the same as this plan"
+    if project.settings.aggregate == "spark":
+        return "Records are aggregated by Spark SQL, as in this plan, because of the setting `aggregate`"
+    most, reason = project.settings.driver_records, left_to_spark_sql(flow)
+    few = f"in a batch of up to {most:,} records" if most and not left_to_spark_sql(flow, here=True) else ""
+    if not reason:
+        here = few and f", and without Spark {few}"
+        return f"Records are aggregated by DuckDB in Spark's Python workers{here}: it gives the same as this plan"
+    here = few and f". {few.capitalize()}, DuckDB does it without Spark, and gives the same"
+    return f"Records are aggregated by Spark SQL, as in this plan, because of {reason}{here}"
 
 
 def _merging(attempt: Attempt, sink: WindowedSink, state: DataFrame) -> str:

@@ -249,11 +249,12 @@ def nothing_to_compare(sink: FiringSink) -> str | None:
 
 def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:
     """The rows that entered the sink of these branches, with the sink's column names and the hidden columns."""
-    parts = [frame.where(b.taken).selectExpr(*_columns_of(b)) for b in branches]
+    parts = [frame.where(b.taken).selectExpr(*columns_of(b)) for b in branches]
     return reduce(DataFrame.unionByName, parts)
 
 
-def _columns_of(branch: Branch) -> list[str]:
+def columns_of(branch: Branch) -> list[str]:
+    """The sink's columns and the hidden ones, as SQL over rows of all branches."""
     own = {c.lower() for c in branch.columns}
     hidden = [c for c in HIDDEN if c not in own]
     return [*hidden, *(renamed(quoted(branch.prefix + c), c) for c in branch.columns)]

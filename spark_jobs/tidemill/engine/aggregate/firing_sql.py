@@ -15,7 +15,9 @@ from tidemill.core.declare.sketches import ORDER
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results
 from tidemill.engine.aggregate.ordered_fold import KEPT, MARKER, PIECE, ROW, TOLD, VALUE, OrderedFold
+from tidemill.engine.native.statement import run
 from tidemill.engine.read.fitted import fitted
+from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.row_writers import Encode
 from tidemill.engine.storage.spark_writer import fields_of
 
@@ -60,18 +62,44 @@ def columns_left(sink: FiringSink, columns: Sequence[str]) -> tuple[str, ...]:
     return (*sink.keys, *(c for c in columns if c.lower() in read - keys))
 
 
+def columns_folded(sink: FiringSink, left: Sequence[str]) -> list[str]:
+    """SQL for the columns of records that are folded: those that are `left`, their place, `VALUE` and `MARKER`.
+
+    `VALUE` and `MARKER` are only there if the sink compares values, and has markers.
+    """
+    known = {column.lower() for column in left}
+    value = [] if sink.attribute is None else [renamed(quoted(sink.attribute), VALUE)]
+    marker = [] if sink.marker is None else [renamed(f"coalesce({quoted(sink.marker)}, false)", MARKER)]
+    return [*map(quoted, (*left, *(c for c in _PLACE if c not in known))), *value, *marker]
+
+
+def grouped_pieces(sink: FiringSink) -> str:
+    """A statement over folded rows: the partial aggregates of each piece, in the columns of `folded_rows`."""
+    names = [ROW, *sink.keys, PIECE, TOLD]
+    parts = [renamed(text, name) for name, text in partials_of(sink).items()]
+    return select([*map(quoted, names), *parts], ROWS, group_by=names)
+
+
+def folded_here(rows: pa.Table, kept: pa.Table | None, sink: FiringSink, fold: OrderedFold) -> pa.Table | None:
+    """`folded_rows` in this process; None if Spark has to aggregate the pieces."""
+    nothing = {VALUE: pa.scalar(None, pa.int64()), MARKER: pa.scalar(False), KEPT: pa.scalar(None, pa.string())}
+    for name, value in nothing.items():
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+    whole = rows if kept is None else pa.concat_tables([rows, kept], promote_options="permissive")
+    return run(grouped_pieces(sink), fold.over(whole))
+
+
 def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold: OrderedFold) -> DataFrame:
     """One job: records that entered the sink, with what keys have `kept`, folded, and partial aggregates of each piece.
 
     The columns are `ROW`, the keys, `PIECE`, `TOLD`, and those of partial aggregates, which mean something only for
     pieces. `kept` has the keys and `KEPT`.
     """
-    value = "NULL" if sink.attribute is None else quoted(sink.attribute)
-    marker = "false" if sink.marker is None else f"coalesce({quoted(sink.marker)}, false)"
     left = fold.columns
-    known = {column.lower() for column in left}
-    taken = (*left, *(c for c in _PLACE if c not in known))
-    whole = rows.selectExpr(*map(quoted, taken), renamed(value, VALUE), renamed(marker, MARKER))
+    nothing = {} if sink.attribute is not None else {VALUE: "NULL"}
+    nothing |= {} if sink.marker is not None else {MARKER: "false"}
+    whole = rows.selectExpr(*columns_folded(sink, left), *(renamed(text, name) for name, text in nothing.items()))
     if kept is not None:
         whole = whole.unionByName(kept, allowMissingColumns=True)
     else:

@@ -38,10 +38,14 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class NativeFound:
-    """`counts` by topic, and `state` by table: partial aggregates of panes and keys, without the columns of slices."""
+    """`counts` by topic; `state` by table: partial aggregates of panes and keys, without the columns of slices.
+
+    `rows` are those that entered tables of rows or of firings.
+    """
 
     counts: Mapping[str, Counts]
     state: Mapping[str, StagedRows]
+    rows: Mapping[str, pa.Table]
 
 
 def found_natively(
@@ -63,7 +67,8 @@ def found_natively(
     for key, rows in told.rows.items():
         if key in names:
             parts[names[key]] += rows
-    return NativeFound(by_topic, {s.table: _state(s, parts[s.table], writers) for s in sinks if parts[s.table]})
+    state = {s.table: _state(s, found, writers) for s in sinks if (found := parts.pop(s.table, []))}
+    return NativeFound(by_topic, state, {table: pa.concat_tables(found) for table, found in parts.items()})
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""The pass over records inside Spark's Python workers: partial aggregates, counts and side outputs come out.
+"""The pass over records, in this process or in Spark's workers: partial aggregates, counts and side outputs come out.
 
 Each task decodes its records and computes the batch's statements over them with DuckDB, a part at a time. So the rows
-never leave the worker, and Spark has no query to plan, compile and shuffle.
+never leave a worker, and Spark has no query to plan, compile and shuffle.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ _OUTPUT = pa.schema([("topic", pa.string()), ("what", pa.string()), ("body", pa.
 class Aggregation(NamedTuple):
     """Statements for one table, of one branch: rows that enter it; their aggregates by pane and key; these merged.
 
-    Panes of `sessions` are stretches of records of a key, which are not merged here.
+    Panes of `sessions` are stretches of records of a key, which are not merged here. Without `partial`, the rows
+    themselves come back, in the order of their records.
     """
 
     table: str
     keys: tuple[str, ...]
     entering: Translation
-    partial: Translation
-    merged: Translation
-    sessions: SessionPanes | None
+    partial: Translation | None = None
+    merged: Translation | None = None
+    sessions: SessionPanes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class NativePass:
         found.add(COUNTS, computed(self.counted, branched))
         for number, aggregation in enumerate(self.aggregations):
             entering = computed(aggregation.entering, branched)
-            if entering.num_rows:
+            if entering.num_rows or aggregation.partial is None:
                 found.aggregates.setdefault(number, []).append(_partial(aggregation, entering))
         stray = self.strays.where(branched)
         if len(stray):
@@ -108,7 +109,7 @@ class NativePass:
         size = 0
         for number, parts in sorted(found.aggregates.items()):
             aggregation, rows = self.aggregations[number], pa.concat_tables(parts)
-            if len(parts) > 1 and aggregation.sessions is None:
+            if len(parts) > 1 and aggregation.merged is not None and aggregation.sessions is None:
                 rows = computed(aggregation.merged, rows)
             size += rows.nbytes
             told[f"{TABLE}{number}"] = rows
@@ -140,7 +141,9 @@ class _Found:
 
 
 def _partial(aggregation: Aggregation, entering: pa.Table) -> pa.Table:
-    """The partial aggregates of rows that enter a table."""
+    """The partial aggregates of rows that enter a table, or the rows."""
+    if aggregation.partial is None:
+        return entering
     if aggregation.sessions is None:
         return computed(aggregation.partial, entering)
     times = np.asarray(entering["_time"])

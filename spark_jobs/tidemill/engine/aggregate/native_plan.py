@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import WindowedSink
-from tidemill.core.contract.schema import Field
+from tidemill.core.bind.sinks import RowSink, StatefulSink, WindowedSink
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.window_expressions import pane_start
 from tidemill.engine.aggregate.aggregate_sql import partials_of
-from tidemill.engine.aggregate.branches import HIDDEN, Branch, branch_out, branches_of
+from tidemill.engine.aggregate.branches import HIDDEN, Branch, branch_out, branches_of, columns_of
 from tidemill.engine.aggregate.counting import Counter
+from tidemill.engine.aggregate.firing_sql import columns_folded, columns_left, grouped_pieces
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass
 from tidemill.engine.aggregate.native_strays import WRITTEN, LateRows, Strays
+from tidemill.engine.aggregate.ordered_fold import PIECE, ROW, TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.native.translation import Translation, translated
+from tidemill.engine.read.fitted import fitted
 from tidemill.engine.read.typed_rows import MARK, DecodeBatches, EventTimes, checked
 from tidemill.engine.spark.query import ROWS
 from tidemill.tables.arrow_types import schema_fields
@@ -42,23 +47,29 @@ _INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
 _COUNTED = ("_partition", "_time", "_error", "_broken", "_rejected")
 
 
-def native_passes(streams: Sequence[Stream]) -> tuple[NativePass, ...]:
-    """The passes over all inputs; none if Spark has to do one of them."""
+def native_passes(streams: Sequence[Stream], *, here: bool) -> tuple[NativePass, ...]:
+    """The passes over all inputs; none if Spark has to do one of them.
+
+    With `here`, they are for this process, and may bring back rows.
+    """
     try:
         tasks = sum(stream.tasks for stream in streams)
-        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks) for s in streams)
+        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks, here=here) for s in streams)
     except LeftToSpark:
         return ()
 
 
-def left_to_spark_sql(flow: Flow) -> str:
-    """What keeps a pipeline from being aggregated in Python workers, as text; empty if nothing does."""
+def left_to_spark_sql(flow: Flow, *, here: bool = False) -> str:
+    """What keeps a pipeline from being aggregated by DuckDB, as text; empty if nothing does.
+
+    With `here`, batches are small, and this process would do it.
+    """
     try:
         for source in flow.inputs:
             decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
             branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
             text = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
-            native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1)
+            native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1, here=here)
     except LeftToSpark as reason:
         return _INNER.sub("", str(reason))
     return ""
@@ -68,19 +79,28 @@ class LeftToSpark(Exception):
     """A batch uses something that is not known to give the same in DuckDB; the text says what."""
 
 
-def native_pass(
-    decode: DecodeBatches, statement: str, branches: Sequence[Branch], counter: Counter, *, tasks: int
+def native_pass(  # noqa: PLR0913  what it reads, and where it runs
+    decode: DecodeBatches,
+    statement: str,
+    branches: Sequence[Branch],
+    counter: Counter,
+    *,
+    tasks: int,
+    here: bool = False,
 ) -> NativePass:
     """The pass over one input whose rows `statement` spreads over `branches`; the batch has about `tasks` tasks.
+
+    Only a pass that runs `here`, in the process of the batch, brings back rows.
 
     Raises:
         LeftToSpark: Spark has to do it.
     """
-    for branch in branches:
-        if not isinstance(branch.sink, WindowedSink):
-            raise LeftToSpark(f"{branch.sink.table}: rows are published one by one, or their order counts")
+    of_rows = [branch for branch in branches if not isinstance(branch.sink, WindowedSink)]
+    if of_rows and not here:
+        raise LeftToSpark(f"{of_rows[0].sink.table}: rows are published one by one, or their order counts")
     source = counter.source
-    wanted = [*_COUNTED, *([MARK] if source.watermark is not None else []), *_columns(branches)]
+    own = dict.fromkeys([*_COUNTED, *([MARK] if source.watermark is not None else []), *(HIDDEN if of_rows else ())])
+    wanted = [*own, *_columns(branches)]
     branched = _translated(select(map(quoted, wanted), statement), tuple(schema_fields(decode.schema)))
     counts = [renamed(text, name) for name, text in counter.expressions.items()]
     rules, late = source.contract.row_rules, [branch.late for branch in branches]
@@ -89,7 +109,7 @@ def native_pass(
         decode=decode,
         branched=branched,
         counted=_translated(select(counts, ROWS), branched.output),
-        aggregations=tuple(_aggregation(branch, branched.output) for branch in branches),
+        aggregations=tuple(_of_branch(branch, branched.output) for branch in branches),
         held=min(_HELD_BYTES, _MOST_BYTES // tasks // 2),
         most=_MOST_BYTES // tasks // 2,
         part=_PART,
@@ -103,10 +123,36 @@ def _columns(branches: Sequence[Branch]) -> Iterator[str]:
         yield from (branch.alive, branch.late, branch.refused)
 
 
-def _aggregation(branch: Branch, columns: tuple[Field, ...]) -> Aggregation:
+def _of_branch(branch: Branch, columns: tuple[Field, ...]) -> Aggregation:
+    match branch.sink:
+        case WindowedSink() as sink:
+            return _aggregation(branch, sink, columns)
+        case RowSink() as sink:
+            published = select(fitted(sink.contract.fields), select(columns_of(branch), ROWS, where=branch.taken))
+            return Aggregation(sink.table, (), _translated(published, columns))
+        case FiringSink() as sink:
+            return _folded(branch, sink, columns)
+        case _:
+            assert_never(branch.sink)
+
+
+def _folded(branch: Branch, sink: FiringSink, columns: tuple[Field, ...]) -> Aggregation:
+    """How rows of a branch are folded here: they enter it, and pieces of them are aggregated."""
+    there = columns_of(branch)
+    left = columns_left(sink, [*HIDDEN, *branch.columns])
+    entering = _translated(select(columns_folded(sink, left), select(there, ROWS, where=branch.taken)), columns)
+    told = (
+        Field(name=ROW, type=Scalar.INTEGER),
+        Field(name=PIECE, type=Scalar.LONG),
+        Field(name=TOLD, type=Scalar.STRING),
+    )
+    _translated(grouped_pieces(sink), (*(f for f in entering.output if f.name in left), *told))
+    return Aggregation(sink.table, sink.keys, entering)
+
+
+def _aggregation(branch: Branch, sink: WindowedSink, columns: tuple[Field, ...]) -> Aggregation:
     """How rows of a branch become state: they enter it, and are grouped by pane and key."""
-    sink, read = branch.sink, {"_time"}
-    assert isinstance(sink, WindowedSink)
+    read = {"_time"}
     for aggregate in sink.aggregates.values():
         read |= columns_read(aggregate)
     hidden = [column for column in HIDDEN if column in read and column not in branch.columns]
@@ -141,7 +187,7 @@ def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRow
         names = {branch.prefix + column: column for column in branch.columns}
         if any(types[name] not in WRITTEN for name in names):
             return None
-        if isinstance(branch.sink, WindowedSink):
+        if isinstance(branch.sink, StatefulSink):
             found.append(LateRows(branch.late, branch.sink.table, branch.sink.panes, names))
     return tuple(found)
 

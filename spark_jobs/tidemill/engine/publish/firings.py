@@ -25,7 +25,7 @@ from tidemill.core.repair.replaying import is_readable
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.epochs import Epoch, History
-from tidemill.engine.aggregate.firing_sql import columns_left, folded_rows
+from tidemill.engine.aggregate.firing_sql import columns_left, folded_here, folded_rows
 from tidemill.engine.aggregate.ordered_fold import FIRING as FIRES
 from tidemill.engine.aggregate.ordered_fold import (
     KEPT,
@@ -37,7 +37,7 @@ from tidemill.engine.aggregate.ordered_fold import (
     OrderedFold,
 )
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
-from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked
+from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, nullable, picked
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
@@ -136,12 +136,15 @@ class Firings:
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
-        history = history or self.history(sink)
-        columns, marked = columns_left(sink, rows.columns), sink.marker is not None
-        fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
+        fold = _fold(sink, columns_left(sink, rows.columns), history or self.history(sink))
         old = None if kept is None else _waiting(kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
+
+    def folded_here(self, sink: FiringSink, rows: pa.Table) -> pa.Table | None:
+        """What `job` gives, of records that this process has; None if Spark has to aggregate their pieces."""
+        kept, fold = self.kept(sink), _fold(sink, columns_left(sink, rows.column_names), self.history(sink))
+        return folded_here(rows, None if kept is None else _waiting(kept.keys), sink, fold)
 
     def history(self, sink: FiringSink) -> History:
         """The batches whose records the plan folds.
@@ -269,15 +272,15 @@ class Firings:
             return None
         of_keys = pa.table({**{k: keys[k] for k in sink.keys}, AS_OF: keys[AS_OF], STATE: keys[KEPT]})
         parts = [of_keys] if pieces is None else [of_keys, pieces]
-        rows = _nullable(pa.concat_tables(parts, promote_options="permissive"))
+        rows = nullable(pa.concat_tables(parts, promote_options="permissive"))
         for name, value in reversed(list(_NOWHERE.items())):
             rows = rows.add_column(0, name, pa.repeat(value, rows.num_rows))
         return self.writers.taken(rows)
 
 
-def _nullable(rows: pa.Table) -> pa.Table:
-    """The rows with columns that may be null: a row of state is about a key or about a piece."""
-    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))
+def _fold(sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
+    marked = sink.marker is not None
+    return OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
 
 
 def _waiting(keys: pa.Table) -> pa.Table:

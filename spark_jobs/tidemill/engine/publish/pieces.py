@@ -112,3 +112,8 @@ def _together(tables: Sequence[pa.Table], keys: Sequence[str]) -> Numbers:
 def picked(rows: pa.Table, column: str, value: int) -> pa.Table:
     """The rows where a column of whole numbers has this value."""
     return rows.filter(pc.equal(rows[column], value))
+
+
+def nullable(rows: pa.Table) -> pa.Table:
+    """The rows with columns that may be null: a row of state is about a key or about a piece."""
+    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))

@@ -118,7 +118,7 @@ class Attempt:
             return Read()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         stream = partial(Stream.of, self.flow, histories=self.histories, plan=self.plan, writer=self.writers.spark)
-        streams = (stream(source=i, scan=self.fetched(self.scans[i.topic])) for i in inputs)
+        streams = (stream(source=i, scan=self.scans[i.topic]) for i in inputs)
         return Read(tuple(each.diverted(self.diverted) for each in streams))
 
     def aggregate(self, read: Read) -> Aggregated:
@@ -135,7 +135,9 @@ class Attempt:
                 assert_never(self.plan.work)
 
     def _aggregate(self, read: Read) -> Aggregated:
-        native = NativeAggregation(self.flow, self.writers, self.slices, self.firings, self.driver_records)
+        native = NativeAggregation(
+            self.flow, self.writers, self.slices, self.firings, self.driver_records, self.fetched
+        )
         found = native.over(read) if self.aggregate_by == "auto" else None
         return found or self._in_spark(read)
 

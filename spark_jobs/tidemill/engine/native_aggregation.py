@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.log.scan import Scan
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.counting import Counts
@@ -29,7 +30,8 @@ from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 class NativeAggregation:
     """The pass over the records of a batch, whose state goes to `slices`; `firings` folds what is ordered.
 
-    A batch of up to `most_here` records is aggregated in this process, without Spark, if it can read them.
+    A batch of up to `most_here` records is aggregated in this process, without Spark, if it can read them: `fetched`
+    may bring those of a scan into memory.
     """
 
     flow: Flow
@@ -37,11 +39,14 @@ class NativeAggregation:
     slices: SliceWriter
     firings: Firings
     most_here: int
+    fetched: Callable[[Scan], Scan]
 
     def over(self, read: Read) -> Aggregated | None:
         """The result of step 3; None if Spark SQL has to do it, then nothing is written."""
         few = self.slices.plan.records <= self.most_here
         passes = native_passes(read.streams, here=few)
+        if few and passes:
+            read = Read(tuple(stream.over(self.fetched(stream.scan)) for stream in read.streams))
         found = self._found(read, passes, few=few) if passes else None
         staged = None if found is None else self._staged(found)
         if found is None or staged is None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from tidemill.core.errors import LogError, LogUnreachable, OffsetsLost
@@ -28,6 +28,10 @@ _ROWS = pa.schema(
     ]
 )
 _AT_ONCE = 10_000
+_FURTHEST = 2**63 // 1000 - 1
+_MOST_ROUNDS = 8
+"""A partition with more ranges is left to Spark, which reads them side by side."""
+
 _WAIT = 0.1
 """Seconds until a request that expects more records gives those that there are."""
 
@@ -46,15 +50,17 @@ def read_scan(scan: KafkaScan) -> Iterator[Record]:
 
 
 def fetched(scan: KafkaScan, *, most: int) -> TableScan | None:
-    """The same records in memory; None if their values have more than `most` bytes together.
+    """The same records in memory; None if their values have more than `most` bytes, or they lie in many ranges.
 
     Raises:
         LogUnreachable: the cluster does not answer.
         OffsetsLost: retention has deleted some of them since the scan was made.
     """
-    parts, size = [], 0
+    parts, size, rounds = [], 0, one_of_each(scan.ranges)
+    if len(rounds) > _MOST_ROUNDS:
+        return None
     with _consumer(scan) as consumer:
-        for ranges in one_of_each(scan.ranges):
+        for ranges in rounds:
             for messages in _of_ranges(consumer, scan.topic, ranges):
                 parts.append(_rows(scan.topic, messages))
                 size += parts[-1]["value"].nbytes
@@ -72,35 +78,55 @@ def _consumer(scan: KafkaScan) -> Iterator[Consumer]:
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
+        "check.crcs": True,
         "fetch.wait.max.ms": 100,
         "log_level": 0,
     }
-    consumer = Consumer(settings)
     try:
-        yield consumer
-    finally:
-        consumer.close()
+        consumer = Consumer(settings)
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+    except KafkaException as error:
+        raise LogUnreachable(
+            f"Kafka: topic {scan.topic}: {error.args[0]}", fix="check [log] security and credentials, then try again"
+        ) from None
 
 
 def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) -> Iterator[list[Any]]:
     """The messages of ranges of different partitions, in any order of these; those of one partition in order."""
     left = {item.topic_partition.partition: item for item in ranges}
-    consumer.assign([Place(topic, partition, item.from_offset) for partition, item in left.items()])
+    places = [Place(topic, partition, item.from_offset) for partition, item in left.items()]
+    consumer.assign(places)
+    # A partition whose range before has ended is paused.
+    consumer.resume(places)
     heard = time.monotonic()
     while left:
-        wanted = min(sum(map(len, left.values())), _AT_ONCE)
-        given = consumer.consume(wanted, _WAIT)
-        if not given and time.monotonic() - heard > PATIENCE:
-            item = next(iter(left.values()))
-            raise LogUnreachable(f"Kafka gave no record of {item} in {PATIENCE:.0f} seconds", fix="try again later")
-        heard = time.monotonic() if given else heard
-        messages = [message for message in given if _counts(message, left)]
+        before = frozenset(left)
+        messages = [
+            message
+            for message in consumer.consume(min(sum(map(len, left.values())), _AT_ONCE), _WAIT)
+            if _counts(message, left)
+        ]
+        ended = before - left.keys()
         if messages:
             yield messages
+        if messages or ended:
+            # Brokers would go on to send what lies behind a range.
+            consumer.pause([Place(topic, partition) for partition in sorted(ended)])
+            heard = time.monotonic()
+        elif time.monotonic() - heard > PATIENCE:
+            item = next(iter(left.values()))
+            raise LogUnreachable(f"Kafka gave no record of {item} in {PATIENCE:.0f} seconds", fix="try again later")
 
 
 def _counts(message: Any, left: dict[int, OffsetRange]) -> bool:
-    """Whether a message is a record of the ranges; a range that ends with it, or before it, is left no more."""
+    """Whether a message is a record of the ranges; a range that ends with it, or before it, is left no more.
+
+    A broker may say that the partition ends before the range does: one that has just become its leader may not know
+    the last records yet. That ends nothing.
+    """
     partition = message.partition()
     item = left.get(partition)
     if item is None:
@@ -108,7 +134,8 @@ def _counts(message: Any, left: dict[int, OffsetRange]) -> bool:
     if (error := message.error()) is not None:
         if error.code() != KafkaError._PARTITION_EOF:
             raise _failed(item, error)
-        del left[partition]
+        if message.offset() >= item.until_offset:
+            del left[partition]
         return False
     offset = message.offset()
     if offset >= item.until_offset - 1:
@@ -129,22 +156,24 @@ def _rows(topic: str, messages: Sequence[Any]) -> pa.RecordBatch:
         pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
         pa.array([message.partition() for message in messages], pa.int32()),
         pa.array([message.offset() for message in messages], pa.int64()),
-        pa.array([_micros(*message.timestamp()) for message in messages], pa.timestamp("us", tz="UTC")),
+        pa.array([_micros(message.timestamp()[1]) for message in messages], pa.timestamp("us", tz="UTC")),
         pa.array([message.value() for message in messages], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ROWS)
 
 
-def _micros(kind: int, milliseconds: int) -> int:
-    return 0 if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds * 1000
+def _micros(milliseconds: int) -> int:
+    """As Spark's reader says it: a record without a time has one of -1 millisecond."""
+    return max(min(milliseconds, _FURTHEST), -_FURTHEST) * 1000
 
 
 def _record(message: Any) -> Record:
+    kind, milliseconds = message.timestamp()
     return Record(
         topic=message.topic(),
         partition=message.partition(),
         offset=message.offset(),
-        timestamp=nearest_moment(_micros(*message.timestamp())),
+        timestamp=nearest_moment(0 if kind == TIMESTAMP_NOT_AVAILABLE else _micros(milliseconds)),
         key=message.key(),
         value=message.value(),
         headers=tuple(message.headers() or ()),

@@ -136,7 +136,6 @@ def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
     project: Project, flow: Flow, claim: Claim, spark: Spark, uris: Uris, ledger: Ledger
 ) -> Attempt:
     settings = project.settings
-    few = settings.aggregate == "auto" and claim.plan.records <= settings.driver_records
     return Attempt(
         flow=flow,
         plan=claim.plan,
@@ -150,7 +149,7 @@ def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
         aggregate_by=settings.aggregate,
         diverted=claim.diverted,
         given_up=claim.given_up,
-        fetched=partial(in_memory, most=settings.driver_records if few else 0),
+        fetched=partial(in_memory, most=settings.driver_records),
         before_job=renewing(project, spark),
         histories=histories(ledger, flow, claim.plan),
     )

@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.errors import CommitUnknown, EngineError, Fenced, LedgerDamaged, TableDamaged, TidemillError
+from tidemill.core.errors import (
+    CommitUnknown,
+    EngineError,
+    EngineUnreachable,
+    Fenced,
+    LedgerDamaged,
+    TableDamaged,
+    TidemillError,
+)
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.protocol.view import OpenBatch
 from tidemill.engine.storage.expected_versions import ExpectedVersions
@@ -55,7 +63,8 @@ def judged(flow: Flow, uris: Uris, claim: Claim, ledger: Ledger) -> Iterator[Non
         except (Fenced, LedgerDamaged, TableDamaged) as error:
             _judge(flow.name, claim, ledger, error)
         except Exception as error:
-            if not isinstance(error, TidemillError) or isinstance(error, (EngineError, CommitUnknown)):
+            mine = isinstance(error, TidemillError) and not isinstance(error, (EngineError, CommitUnknown))
+            if not mine and not isinstance(error, EngineUnreachable):
                 _check_files(flow, uris, claim, error)
             raise
 

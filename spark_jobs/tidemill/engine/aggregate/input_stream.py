@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,7 +29,7 @@ _NONE: Mapping[str, History] = {}
 class Stream:
     """The rows of one input: `counted` for the first job, `side_outputs` for rows that must be put aside.
 
-    `records` are the log's records, not yet decoded; `once` has those of a scan that may be read only once.
+    `reads` gives the log's records, not yet decoded: once, for this stream and those that are made of it.
     """
 
     writer: SparkWriter
@@ -39,7 +39,7 @@ class Stream:
     statement: str
     branches: tuple[Branch, ...]
     counter: Counter
-    once: DataFrame | None = None
+    reads: Callable[[], DataFrame]
     cached: DataFrame | None = None
 
     @staticmethod
@@ -55,7 +55,6 @@ class Stream:
 
         `histories` are those of the tables of firings that the batch computes again.
         """
-        once = None if scan.rereadable else writer.cache(_records(writer, scan))
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
@@ -70,7 +69,7 @@ class Stream:
         statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         counter = Counter(source, partitions, branches)
-        return Stream(writer, source, scan, decode, statement, branches, counter, once)
+        return Stream(writer, source, scan, decode, statement, branches, counter, _reads(writer, scan))
 
     @property
     def spark(self) -> Spark:
@@ -82,10 +81,10 @@ class Stream:
         """The session of its Spark."""
         return self.writer.session
 
-    @cached_property
+    @property
     def records(self) -> DataFrame:
         """The log's records; Spark looks at their files here."""
-        return _records(self.writer, self.scan) if self.once is None else self.once
+        return self.reads()
 
     @cached_property
     def segments(self) -> Segments | None:
@@ -96,6 +95,10 @@ class Stream:
     def tasks(self) -> int:
         """About how many tasks read it."""
         return most_tasks(self.scan) if self.segments is None else self.segments.parts
+
+    def over(self, scan: Scan) -> Stream:
+        """This stream with the same records, as another scan has them."""
+        return self if scan is self.scan else replace(self, scan=scan, reads=_reads(self.writer, scan))
 
     def diverted(self, reason: str | None) -> Stream:
         """This stream, with every record rejected for `reason`; unchanged when `reason` is None."""
@@ -125,7 +128,12 @@ class Stream:
         return query(self.session, self.statement, read)
 
 
-def _records(writer: SparkWriter, scan: Scan) -> DataFrame:
-    # Spark looks at the files now, not in the first job.
-    writer.before_job()
-    return records(writer.session, scan)
+def _reads(writer: SparkWriter, scan: Scan) -> Callable[[], DataFrame]:
+    @cache
+    def read() -> DataFrame:
+        # Spark looks at the files now, not in the first job.
+        writer.before_job()
+        rows = records(writer.session, scan)
+        return rows if scan.rereadable else writer.cache(rows)
+
+    return read

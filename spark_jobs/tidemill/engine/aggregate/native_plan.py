@@ -53,7 +53,8 @@ def native_passes(streams: Sequence[Stream], *, here: bool) -> tuple[NativePass,
     With `here`, they are for this process, and may bring back rows.
     """
     try:
-        tasks = sum(stream.tasks for stream in streams)
+        # The rows of this process do not come into Java's heap; what all its parts give has a bound of its own.
+        tasks = 1 if here else sum(stream.tasks for stream in streams)
         return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks, here=here) for s in streams)
     except LeftToSpark:
         return ()

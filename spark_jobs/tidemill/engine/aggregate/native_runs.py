@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import reduce
-from typing import Any
+from threading import Lock, Thread
+from typing import Any, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import SCHEMA, NativePass
-from tidemill.engine.read.parts import Part, parts_here
+from tidemill.engine.read.parts import Part, TooLarge, parts_here
 from tidemill.engine.read.segments import Segments
 from tidemill.engine.spark.cancelling import collected
 from tidemill.engine.storage.staged_rows import RowWriters
@@ -24,6 +27,14 @@ Given = Sequence[Mapping[str, Any]]
 _RECORD_BYTES = 1024
 """This process reads so many bytes for each record that it may read; larger records are left to Spark."""
 
+_MOST_GIVEN = 2**29
+"""The most bytes that all parts together give."""
+
+_MOST_THREADS = 4
+
+T = TypeVar("T")
+R = TypeVar("R")
+
 
 def given_here(streams: Sequence[Stream], passes: Sequence[NativePass], *, most: int) -> Given | None:
     """What the passes give in this process, without Spark: some parts at once, each in a thread.
@@ -33,35 +44,63 @@ def given_here(streams: Sequence[Stream], passes: Sequence[NativePass], *, most:
     Raises:
         SegmentDamaged: a file of the log cannot be unpacked.
     """
-    tasks = list[tuple[NativePass, Part]]()
+    tasks, read, made = list[tuple[NativePass, Part]](), _Bound(most * _RECORD_BYTES), _Bound(_MOST_GIVEN)
     for stream, native in zip(streams, passes, strict=True):
-        if (parts := parts_here(stream.scan)) is None:
+        if (parts := parts_here(stream.scan, most=read.left)) is None:
             return None
         tasks += ((native, part) for part in parts)
-    size = most * _RECORD_BYTES // max(len(tasks), 1)
 
     def run(task: tuple[NativePass, Part]) -> list[Mapping[str, Any]]:
         native, part = task
-        return [row for batch in native.of_task(_bounded(part(), size)) for row in batch.to_pylist()]
+        return [row for batch in made.of(native.of_task(read.of(part()))) for row in batch.to_pylist()]
 
     try:
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            return [row for rows in threads.map(run, tasks) for row in rows]
-    except _TooLarge:
+        return [row for rows in _in_threads(run, tasks) for row in rows]
+    except TooLarge:
         return None
 
 
-class _TooLarge(Exception):
-    """The records of a part are too large to be read here."""
+class _Bound:
+    """How many bytes all parts may still read, or give."""
+
+    def __init__(self, left: int) -> None:
+        self.left, self._lock = left, Lock()
+
+    def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches; raises `TooLarge` if they are more."""
+        for batch in batches:
+            with self._lock:
+                self.left -= batch.nbytes
+            if self.left < 0:
+                raise TooLarge
+            yield batch
 
 
-def _bounded(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    size = 0
-    for batch in batches:
-        size += batch.nbytes
-        if size > most:
-            raise _TooLarge
-        yield batch
+def _in_threads(run: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    """The results of all tasks, in their order. A signal that interrupts this thread waits for none of them."""
+    waiting, results = deque(tasks_and_futures := [(task, Future[R]()) for task in tasks]), list[R]()
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                task, found = waiting.popleft()
+                try:
+                    found.set_result(run(task))
+                except BaseException as error:
+                    found.set_exception(error)
+
+    for _ in range(min(len(tasks), _MOST_THREADS, _cores())):
+        Thread(target=work, daemon=True).start()
+    try:
+        results += (found.result() for _, found in tasks_and_futures)
+    finally:
+        waiting.clear()
+    return results
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def given_by_spark(streams: Sequence[Stream], passes: Sequence[NativePass], writers: RowWriters) -> Given:

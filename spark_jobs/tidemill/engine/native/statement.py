@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -36,6 +37,7 @@ _SHUT = (
     "enable_external_access = false",
     "lock_configuration = true",
 )
+_LOCK = Lock()
 _ROWS, _MOST_BYTES = 100_000, 2**29
 _log = logging.getLogger("tidemill.engine")
 
@@ -112,9 +114,14 @@ def _bounded(reader: pa.RecordBatchReader) -> pa.Table | None:
     return pa.Table.from_batches(batches, reader.schema)
 
 
-@lru_cache(maxsize=1)
 def _database(process: int) -> duckdb.DuckDBPyConnection:
-    """An empty database in memory, for each process its own."""
+    """An empty database in memory, for each process its own, which threads share."""
+    with _LOCK:
+        return _opened(process)
+
+
+@lru_cache(maxsize=1)
+def _opened(_: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     connection = duckdb.connect(config=_SETTINGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import assert_never
@@ -19,28 +19,38 @@ from tidemill.stores.opened import opened
 Part = Callable[[], Iterator[pa.RecordBatch]]
 """Reads some records, with the columns `RECORDS`."""
 
+_MOST_PARTS = 8
 _BATCH_ROWS = 50_000
 
 
-def parts_here(scan: Scan) -> Sequence[Part] | None:
-    """The records of a scan, in parts that threads can read; None if only Spark reads them.
+class TooLarge(Exception):
+    """The files of a part are larger than this process may read."""
 
-    Reading raises OSError or SegmentDamaged if a file is not there, or damaged.
+
+def parts_here(scan: Scan, *, most: int) -> Sequence[Part] | None:
+    """The records of a scan, in a few parts that threads can read; None if only Spark reads them.
+
+    Reading raises OSError or SegmentDamaged if a file is not there, or damaged, and `TooLarge` if files have more than
+    `most` bytes.
     """
     match scan:
         case ParquetScan():
             segments = Segments.of(scan)
             if segments is not None:
-                return [partial(segments.part, number) for number in range(segments.parts)]
-            return [partial(_fetched, scan, file) for file in scan.files]
+                return [partial(_segments, segments, number, most) for number in range(segments.parts)]
+            return [partial(_fetched, scan, files, most) for files in _dealt(scan.files)]
         case MemoryScan() | TableScan():
             return [partial(_held, scan)]
-        case LinesScan():
-            return [partial(_lines, scan, file) for file in scan.files]
+        case LinesScan(firsts=firsts):
+            return [partial(_lines, scan, firsts, files, most) for files in _dealt(scan.files)]
         case KafkaScan():
             return None
         case _:
             assert_never(scan)
+
+
+def _dealt(files: Sequence[str]) -> list[Sequence[str]]:
+    return [files[number::_MOST_PARTS] for number in range(min(len(files), _MOST_PARTS))]
 
 
 def rows_of(scan: MemoryScan | TableScan) -> pa.Table:
@@ -65,14 +75,29 @@ def _held(scan: MemoryScan | TableScan) -> Iterator[pa.RecordBatch]:
     yield from rows_of(scan).to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def _fetched(scan: ParquetScan, file: str) -> Iterator[pa.RecordBatch]:
-    """The records of a file in a store, which is read at once."""
-    source = opened(file, scan.storage)
-    found = source if isinstance(source, str) else source.read_buffer()
-    return Segments(files=(found,), ranges=tuple(scan.ranges), exact=scan.exact, parts=1).part(0)
+def _segments(segments: Segments, number: int, most: int) -> Iterator[pa.RecordBatch]:
+    if sum(Path(file).stat().st_size for file in segments.files) > most:
+        raise TooLarge
+    yield from segments.part(number)
 
 
-def _lines(scan: LinesScan, file: str) -> Iterator[pa.RecordBatch]:
-    source = opened(file, scan.storage)
-    content = Path(source).read_bytes() if isinstance(source, str) else source.read()
-    return of_lines(file, content, scan.ranges, scan.firsts)
+def _fetched(scan: ParquetScan, files: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+    """The records of files in a store, each of which is read at once."""
+    for file in files:
+        content = _content(file, scan.storage, most)
+        yield from Segments(files=(content,), ranges=tuple(scan.ranges), exact=scan.exact, parts=1).part(0)
+
+
+def _lines(
+    scan: LinesScan, firsts: Sequence[tuple[int, int]], files: Sequence[str], most: int
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        yield from of_lines(file, _content(file, scan.storage, most).to_pybytes(), scan.ranges, firsts)
+
+
+def _content(file: str, storage: Mapping[str, str], most: int) -> pa.Buffer:
+    found = opened(file, storage)
+    with pa.OSFile(found) if isinstance(found, str) else found as source:
+        if source.size() > most:
+            raise TooLarge
+        return source.read_buffer()

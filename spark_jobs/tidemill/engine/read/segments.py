@@ -85,10 +85,10 @@ class Segments:
     def _of_part(self, number: int) -> Iterator[pa.Table]:
         """Whole files where there are many; otherwise whole row groups, and a share of each if these are few, too."""
         if len(self.files) >= _MANY * self.parts:
-            groups = [group for file in self.files[number :: self.parts] for group in _groups(file)]
+            groups = [group for file in self.files[number :: self.parts] for group in self._groups(file)]
             yield from (group.read(0, group.rows) for group in groups)
             return
-        groups = [group for file in self.files for group in _groups(file)]
+        groups = [group for file in self.files for group in self._groups(file)]
         if (dealt := self._dealt(groups)) is not None:
             yield from (group.read(0, group.rows) for group in dealt[number])
             return
@@ -99,6 +99,13 @@ class Segments:
             if low < high:
                 yield group.read(low, high)
             begin += group.rows
+
+    def _groups(self, file: str | pa.Buffer) -> list[_Group]:
+        """The row groups of a file that may hold records of the ranges."""
+        found = pq.read_metadata(_source(file))
+        groups = ((number, found.row_group(number)) for number in range(found.num_row_groups))
+        wanted = () if self.exact else self.ranges
+        return [_Group(file, n, g.num_rows) for n, g in groups if g.num_rows and (self.exact or _touches(g, wanted))]
 
     def _dealt(self, groups: Sequence[_Group]) -> list[list[_Group]] | None:
         """Whole row groups for each part; None if some part would be much larger than others."""
@@ -138,9 +145,19 @@ def _source(file: str | pa.Buffer) -> Any:
     return file if isinstance(file, str) else pa.BufferReader(file)
 
 
-def _groups(file: str | pa.Buffer) -> list[_Group]:
-    found = pq.read_metadata(_source(file))
-    return [_Group(file, number, found.row_group(number).num_rows) for number in range(found.num_row_groups)]
+def _touches(group: pq.RowGroupMetaData, ranges: Sequence[OffsetRange]) -> bool:
+    """Whether a row group may hold records of the ranges, by its statistics."""
+    columns = (group.column(index) for index in range(group.num_columns))
+    found = {column.path_in_schema: column.statistics for column in columns}
+    partition, offset = found["partition"], found["offset"]
+    if not (partition and offset and partition.has_min_max and offset.has_min_max):
+        return True
+    return any(
+        partition.min <= r.topic_partition.partition <= partition.max
+        and r.from_offset <= offset.max
+        and offset.min < r.until_offset
+        for r in ranges
+    )
 
 
 def _inside(rows: pa.Table, lookup: Lookup) -> pa.Table:

@@ -1,0 +1,101 @@
+"""What this process reads of a small batch: in threads that nobody waits for, and not more than is allowed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import LinesScan, ParquetScan
+from tidemill.engine.aggregate.native_runs import _in_threads
+from tidemill.engine.read.parts import TooLarge, parts_here
+from tidemill.engine.read.segments import RECORDS, Segments
+
+
+class Interrupted(Exception):
+    """A signal came."""
+
+
+def test_signal_waits_for_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise Interrupted
+
+    before, goes_on, ended = signal.signal(signal.SIGALRM, interrupt), threading.Event(), list[int]()
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(Interrupted):
+            _in_threads(lambda number: goes_on.wait(60) and ended.append(number), range(9))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert ended == []
+    goes_on.set()
+
+
+def test_results_come_in_order_and_the_first_error_is_told() -> None:
+    assert _in_threads(lambda number: number * 2, range(50)) == [*range(0, 100, 2)]
+    assert _in_threads(str, []) == []
+    with pytest.raises(ZeroDivisionError):
+        _in_threads(lambda number: 1 // number, [2, 1, 0, 1])
+
+
+def a_file(path: Path, first: int, count: int, size: int = 1) -> str:
+    columns = [[0] * count, range(first, first + count), [0] * count, [b"x" * size] * count]
+    rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
+    pq.write_table(rows, path, row_group_size=10, compression="none")
+    return str(path)
+
+
+def offsets(parts: Any) -> list[int]:
+    return [offset for part in parts for rows in part() for offset in rows["offset"].to_pylist()]
+
+
+def test_row_groups_without_wanted_records_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = tuple(a_file(tmp_path / f"{n}.parquet", 100 * n, 100) for n in range(2))
+    wanted = OffsetRange(TopicPartition("t", 0), 95, 112)
+    read: list[int] = []
+    original = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda file, n, **more: read.append(n) or original(file, n, **more)
+    )
+    parts = parts_here(ParquetScan(files=files, ranges=(wanted,)), most=100_000)
+    assert offsets(parts) == [*range(95, 112)]
+    assert sorted(read) == [0, 1, 9]
+
+
+def test_files_that_are_large_are_left_to_spark(tmp_path: Path) -> None:
+    file = a_file(tmp_path / "1.parquet", 0, 100, size=1_000)
+    parts = parts_here(ParquetScan(files=(file,), ranges=(OffsetRange(TopicPartition("t", 0), 0, 2),)), most=50_000)
+    with pytest.raises(TooLarge):
+        offsets(parts)
+
+
+def test_many_files_of_lines_are_a_few_parts_and_one_that_is_gone_is_an_error_of_its_part(tmp_path: Path) -> None:
+    files = []
+    for first in range(20):
+        path = tmp_path / f"t+0+{first:010}.json"
+        path.write_bytes(b"{}\n")
+        files.append(str(path))
+    scan = LinesScan(files=tuple(files), ranges=(OffsetRange(TopicPartition("t", 0), 0, 20),))
+    parts = parts_here(scan, most=1_000)
+    assert parts is not None
+    assert len(parts) == 8
+    assert sorted(offsets(parts)) == [*range(20)]
+    Path(files[3]).unlink()
+    later = parts[3]()
+    with pytest.raises(FileNotFoundError):
+        list(later)
+
+
+def test_row_groups_without_rows_are_dealt_to_nobody(tmp_path: Path) -> None:
+    path, ten = tmp_path / "2.parquet", pq.read_table(a_file(tmp_path / "1.parquet", 0, 10))
+    with pq.ParquetWriter(path, RECORDS) as writer:
+        for rows in (ten, ten, RECORDS.empty_table()):
+            writer.write_table(rows)
+    segments = Segments(files=(str(path),), ranges=(), exact=True, parts=2)
+    assert sum(rows.num_rows for number in range(2) for rows in segments.part(number)) == 20

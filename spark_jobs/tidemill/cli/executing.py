@@ -78,7 +78,7 @@ def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Prog
             progress.starting_spark(pipeline)
         warm_up_audit(project.pipeline(pipeline))
         spark = stack.enter_context(opened())
-        progress.phase(f"{pipeline}: the first batch, which warms Spark up")
+        progress.phase(f"{pipeline}: the first batch in Spark, which warms it up")
         return spark
 
     return start

@@ -113,7 +113,7 @@ class Attempt:
         check_types(spark.session, flow, uris)
 
     def read(self) -> Read:
-        """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
+        """Step 2: describe how the planned records become rows; they are read in step 3."""
         if self.given_up:
             return Read()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]

@@ -21,7 +21,7 @@ from tidemill.engine.storage.state_table import State
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Step 2: how the planned records become rows, for each input. No job has run."""
+    """Step 2: how the planned records become rows, for each input. Nothing is read."""
 
     streams: tuple[Stream, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Reads records one by one, without Spark: for people and for tests."""
+"""Reads records without Spark: one by one, for people and for tests, and those of Kafka for small batches."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def read_records(scan: Scan) -> Iterator[Record]:
 
 
 def in_memory(scan: Scan, *, most: int) -> Scan:
-    """The records of a scan that may be read only once, in memory; unchanged if they are more than `most`, or large.
+    """The records of Kafka in memory; the scan unchanged if they are more than `most`, or have over 1 KB on average.
 
-    They are large if they have more than 1 KB on average.
+    Scans of other logs are unchanged, too.
 
     Raises:
         LogUnreachable: the cluster does not answer.

@@ -44,8 +44,8 @@ def place_of(project: Project, pipeline: str | None = None) -> Place:
 def project_spark(project: Project, pipeline: str | None = None) -> Spark:
     """Start or reuse the Spark in the project's place.
 
-    Pass `pipeline` only after claiming its open batch: on a Connect server all claimants share one session, and work
-    that an earlier one left running there is interrupted.
+    A batch calls it when it first needs Spark. Pass `pipeline` only after claiming its open batch: on a Connect server
+    all claimants share one session, and work that an earlier one left running there is interrupted.
     """
     from tidemill.engine.spark.session import open_spark
 

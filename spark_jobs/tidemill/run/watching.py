@@ -1,7 +1,7 @@
 """Tells whoever executes a batch how far it is, and measures how long each of its steps takes.
 
-The steps, in order: `claim`, `spark` (a session is opened), `aggregate` (the records are read, decoded and aggregated
-in one pass), `stage`, `audit`, `publish`, `commit`. A step that did not happen is missing.
+The steps, in order: `claim`, `aggregate` (the records are read, decoded and aggregated in one pass), `stage`, `audit`,
+`publish`, `commit`. `spark` is a step inside the one that needs Spark first. A step that did not happen is missing.
 """
 
 from __future__ import annotations

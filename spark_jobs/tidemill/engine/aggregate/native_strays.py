@@ -1,4 +1,4 @@
-"""Rejected and late rows, as a Python worker sees them: what `side_outputs` says in Spark's SQL, said of Arrow rows."""
+"""Rejected and late rows of a native pass: what `side_outputs` says in Spark's SQL, said of Arrow rows."""
 
 from __future__ import annotations
 

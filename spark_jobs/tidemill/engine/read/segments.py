@@ -1,6 +1,6 @@
-"""Records of Parquet files on this machine, or on a disk that all machines share, read by Python workers themselves.
+"""Records of Parquet files on this machine, or on a disk that all machines share, read by Python.
 
-Java would read them, too, but its rows then have to be copied to the worker: half of the time of a pass.
+Java would read them, too, but its rows then have to be copied to a worker: half of the time of a pass.
 """
 
 from __future__ import annotations

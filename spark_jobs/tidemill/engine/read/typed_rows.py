@@ -144,7 +144,7 @@ ANY_TIME = EventTimes(earliest=BEGINNING, latest=END)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeBatches:
-    """Decodes Arrow batches of records inside Spark's Python workers.
+    """Decodes Arrow batches of records, in Spark's Python workers or in this process.
 
     `_behind` counts from `watermark`, and each column named in `then` from the watermarks that it gives. `diverted` is
     the reason to reject every record, if there is one. `patterns` are the rules about texts, with their bits. `only` is

@@ -5,7 +5,6 @@ It works on all rows of a key together, one partition of keys at a time.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -37,10 +37,13 @@ RECORD, KEY, FIRING = 0, 1, 2
 VALUE, MARKER, KEPT = "_value", "_marker", "_kept"
 """The number that a delta compares, whether the row is a marker, and what a key kept: then it is no record."""
 
-_json = json.JSONEncoder(separators=(",", ":")).encode
+_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
 _PIECES = 31
 """New pieces of a batch have ids from its number times two to the power of this."""
+
+
+_NEVER = Wake()
 
 
 class _Kept(NamedTuple):
@@ -107,6 +110,8 @@ class OrderedFold:
 
     def _let_time_pass(self, kept: _Kept, at: int, until: int, row: int, found: _Found) -> tuple[_Kept, int]:
         """Fold without records in each epoch before `until` that the key waits for."""
+        if kept.wake == _NEVER:
+            return kept, at
         while (woken := self._next_wake(kept.wake, at, until)) is not None:
             kept = self._fold(kept, Records(), woken, (row, row), found)
             at = woken + 1
@@ -198,7 +203,7 @@ class _Found:
         alive = [] if kept.state is None else sorted(pieces_of(kept.state))
         told = {"state": kept.state, "wake": [*kept.wake], "alive": runs_of(alive), "lost": self.lost}
         self.lost = 0
-        self.told.append((row, KEY, _json(told)))
+        self.told.append((row, KEY, _encode(told).decode()))
 
     def table(self, rows: pa.Table, order: Numbers, keys: tuple[str, ...], columns: tuple[str, ...]) -> pa.Table:
         """All of it as rows with the columns of records, those of keys without other values."""
@@ -236,7 +241,7 @@ def _firing(firing: Firing, number: int) -> str:
         "last": firing.is_last,
         "retracts": [[_bounds(window), runs_of(pieces)] for window, pieces in firing.retracts],
     }
-    return _json(told)
+    return _encode(told).decode()
 
 
 def _bounds(window: Window | None) -> list[int] | None:
@@ -244,7 +249,7 @@ def _bounds(window: Window | None) -> list[int] | None:
 
 
 def _kept(told: str) -> _Kept:
-    read = json.loads(told)
+    read = _decode(told)
     return _Kept(read["state"], Wake(*read["wake"]))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -92,9 +92,9 @@ def _told(texts: Sequence[str]) -> tuple[dict[str, list[Any]], pa.Array]:
     A firing that takes earlier ones back gives a row for each of these, too.
     """
     found: dict[str, list[Any]] = {name: [] for name in (*OF_FIRING, "pieces")}
-    owners = []
+    owners, decode = [], msgspec.json.Decoder().decode
     for number, text in enumerate(texts):
-        read = json.loads(text)
+        read = decode(text)
         rows = [(*row, "delete") for row in read["retracts"]] + [(read["window"], read["pieces"], "insert")]
         for window, pieces, operation in rows:
             start, end = window or (None, None)

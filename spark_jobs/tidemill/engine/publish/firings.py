@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 
+import msgspec
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -49,6 +49,8 @@ AS_OF, STATE = "key_as_of", "key_state"
 
 A row has either a piece (`PIECE_ID`) or what a key kept; one with neither says that the key keeps nothing any more.
 """
+
+_decode = msgspec.json.Decoder().decode
 
 _NOWHERE: Mapping[str, pa.Scalar] = {
     "pane_day": pa.scalar(date(1970, 1, 1), pa.date32()),
@@ -230,14 +232,14 @@ class Firings:
         """Note how many records came to windows whose trigger had finished."""
         if isinstance(sink.window, EventWindows) and sink.window.accept_loss:
             texts = (text for part in parts for text in picked(part, ROW, KEY)[TOLD].to_pylist())
-            self.lost += sum(json.loads(text)["lost"] for text in texts)
+            self.lost += sum(_decode(text)["lost"] for text in texts)
 
     def _note_due(self, sink: FiringSink, keys: pa.Table | None) -> None:
         """Note when a window of the clock fires next."""
         self.due = self.due or {}
         if keys is None or not sink.uses_clock:
             return
-        clocks = [json.loads(text)["wake"][1] for text in _waiting(keys)[KEPT].to_pylist()]
+        clocks = [_decode(text)["wake"][1] for text in _waiting(keys)[KEPT].to_pylist()]
         if known := [clock for clock in clocks if clock is not None]:
             self.due[sink.table] = min(known)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.errors import EngineError
 from tidemill.engine.storage.chains import Numbers, numbered
+
+
+class _Alive(msgspec.Struct):
+    """Of what a key kept, the pieces that it still needs, as runs."""
+
+    alive: list[tuple[int, int]]
 
 
 def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
@@ -24,8 +30,8 @@ def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
 
 def alive(rows: pa.Table, pieces: pa.Table, keys: Sequence[str], kept: str, piece: str) -> pa.Table:
     """Those of `pieces` that what keys have `kept` still names."""
-    texts = rows[kept].to_pylist()
-    runs = [(row, *run) for row, text in enumerate(texts) if text for run in json.loads(text)["alive"]]
+    texts, decode = rows[kept].to_pylist(), msgspec.json.Decoder(_Alive).decode
+    runs = [(row, *run) for row, text in enumerate(texts) if text for run in decode(text).alive]
     found = PieceIndex.of(pieces, rows.select(list(keys)), keys, piece).rows_of(runs)
     return pieces.take(pa.array(np.unique(found.rows)))
 

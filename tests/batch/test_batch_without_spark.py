@@ -26,11 +26,14 @@ from support.projects import (
     sums,
     totals,
 )
+from tidemill.cli.views.spark_plan import _aggregating
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.engine.aggregate import native_runs
+from tidemill.engine.aggregate.native_plan import left_to_spark_sql
+from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
 
@@ -68,6 +71,7 @@ FIRINGS = {
     'TumblingBuffer(TimePolicy("10 s"))': "",
     'Tumbling("10 s")': f'{EARLY}"accumulating_and_retracting", {TOLD}',
     'Sliding("20 s", "10 s")': f'{EARLY}"accumulating", {TOLD}',
+    'Tumbling("20 s")': f'{EARLY}"discarding", {TOLD}',
     'Tumbling("1 hour")': 'trigger=Repeatedly(AfterCount(3)), accumulation="discarding"',
 }
 """Ordered windows, and their triggers."""
@@ -99,6 +103,10 @@ def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> No
     assert here.everything() == there.everything()
     assert len(here.published()) > 3
     assert sorted_rows(state(here)) == sorted_rows(state(there))
+    for mill in made:
+        done(backfill(an_amendment(mill), wanted(from_offsets="events-0:1", to_offsets="events-0:20")))
+    assert here.everything() == there.everything()
+    assert sorted_rows(state(here)) == sorted_rows(state(there))
 
 
 def state(mill: Mill) -> list[dict[str, Any]]:
@@ -113,6 +121,14 @@ with Pipeline("sums", every="1 minute") as pipeline:
     events = pipeline.read("events", contract="events", event_time="ts").filter("coalesce(user, '') != 'nobody'")
     events.key_by("user").window(Tumbling("10 seconds")).aggregate(n=Count(), amount=Sum("amount")).publish(
         "sums", contract="sums"
+    )
+    others = pipeline.read("others", contract="events", event_time="ts")
+    (
+        others.union(events)
+        .key_by("user")
+        .window(TumblingBuffer(CountPolicy(3)))
+        .aggregate(n=Count(), amount=Sum("amount"))
+        .publish("triples", contract="triples")
     )
     (
         events.union(events.filter("amount > 1"))
@@ -132,23 +148,70 @@ COPIES = (
 )
 
 
+TRIPLES = "".join(line for line in SUMS_CONTRACT.splitlines(keepends=True) if "window_" not in line).replace(
+    "primaryKey: true, primaryKeyPosition: 2, ", ""
+)
+
+
 def test_rows_are_published_alone(tmp_path: Path, spark: Any) -> None:
     contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SUMS_CONTRACT, "copies": COPIES}
+    contracts["triples"] = TRIPLES.replace("sums", "triples")
     made = []
     for way, settings in (("here", {}), ("there", {"aggregate": "spark"})):
         mill = Mill(a_project(tmp_path / way, MIXED, contracts, **settings), spark, "sums")
-        mill.log.create_topic("events", partitions=1)
+        for topic in ("events", "others"):
+            mill.log.create_topic(topic, partitions=1)
         feed(mill, 0)
         mill.run()
         made.append(alone(mill) if way == "here" else mill)
     here, there = made
     for mill in made:
         mill.feed([an_event(100 + n, user="ab"[n % 2], amount=n % 3) for n in range(9)])
+        mill.feed([an_event(100 + n, user="abc"[n % 3], amount=10 * n) for n in range(9)], topic="others")
+        mill.run()
+        mill.feed([an_event(-3_000, user="late"), b"{"])
         mill.run()
         mill.feed([an_event(200, user="nobody")])
         assert mill.run().published.get("copies") == 0
     assert here.everything() == there.everything()
-    assert len(here.published("copies")) == 43
+    assert len(here.published("copies")) == 44
+    assert [row["n"] for row in here.published("triples")][:3] == [3, 3, 3]
+    assert len(here.own("late")) == 1
+
+
+UNITED = """
+from tidemill import *
+
+with Pipeline("sums", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts")
+    both = events.with_columns(user="1").union(events.with_columns(user="amount"))
+    both.key_by("user").window(WINDOW).aggregate(n=Count()).publish("sums", contract="sums")
+"""
+
+
+@pytest.mark.parametrize("window", ['Tumbling("10 s")', 'Session("5 s")', "TumblingBuffer(CountPolicy(2))"])
+def test_unions_of_columns_with_different_types_are_left_to_spark(tmp_path: Path, spark: Any, window: str) -> None:
+    contract = SUMS_CONTRACT if "Buffer" not in window else TRIPLES
+    contract = contract.replace("name: user, logicalType: string", "name: user, logicalType: integer")
+    contract = "".join(line for line in contract.splitlines(keepends=True) if "name: amount" not in line)
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": contract}
+    project = a_project(tmp_path, UNITED.replace("WINDOW", window), contracts)
+    assert "different types" in left_to_spark_sql(project.pipeline("sums"), here=True)
+    mill = Mill(project, spark, "sums")
+    mill.log.create_topic("events", partitions=1)
+    mill.feed([an_event(1, amount=5_000_000_000 - 4_999_999_000), an_event(2, amount=1)])
+    mill.run(drain=True)
+    found = [(row["user"], row["n"]) for row in mill.published()]
+    assert found == [(1, 2)] if "Buffer" in window else [(1, 3), (1_000, 1)]
+
+
+def test_explain_says_what_needs_no_spark(tmp_path: Path, spark: Any) -> None:
+    mill = firings(tmp_path, spark, "TumblingBuffer(CountPolicy(3))", collect=False)
+    flow = mill.project.pipeline("firings")
+    told = "in a batch of up to 200,000 records, DuckDB does it without Spark"
+    assert told in _aggregating(mill.project, flow).lower().replace("duckdb", "DuckDB").replace("spark", "Spark")
+    left = Project(mill.project.folder, replace(mill.project.settings, driver_records=0))
+    assert "DuckDB" not in _aggregating(left, flow)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,33 @@ def test_signal_waits_for_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on.set()
 
 
+ENDS = """
+import sys
+
+import duckdb
+
+from tidemill.engine.aggregate.native_runs import _in_threads
+
+
+def run(number):
+    if not number:
+        raise ValueError
+    for _ in range(100):
+        duckdb.connect().sql("SELECT sum(range) FROM range(3_000_000)").fetchall()
+
+
+try:
+    _in_threads(run, range(8))
+except ValueError:
+    sys.exit(7)
+"""
+
+
+def test_process_ends_with_its_own_code_while_threads_compute() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
 def test_results_come_in_order_and_the_first_error_is_told() -> None:
     assert _in_threads(lambda number: number * 2, range(50)) == [*range(0, 100, 2)]
     assert _in_threads(str, []) == []
@@ -47,7 +76,7 @@ def test_results_come_in_order_and_the_first_error_is_told() -> None:
 def a_file(path: Path, first: int, count: int, size: int = 1) -> str:
     columns = [[0] * count, range(first, first + count), [0] * count, [b"x" * size] * count]
     rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
-    pq.write_table(rows, path, row_group_size=10, compression="none")
+    pq.write_table(rows, path, row_group_size=10, compression="none", use_dictionary=False)
     return str(path)
 
 
@@ -70,7 +99,7 @@ def test_row_groups_without_wanted_records_are_not_read(tmp_path: Path, monkeypa
 
 def test_files_that_are_large_are_left_to_spark(tmp_path: Path) -> None:
     file = a_file(tmp_path / "1.parquet", 0, 100, size=1_000)
-    parts = parts_here(ParquetScan(files=(file,), ranges=(OffsetRange(TopicPartition("t", 0), 0, 2),)), most=50_000)
+    parts = parts_here(ParquetScan(files=(file,), ranges=(OffsetRange(TopicPartition("t", 0), 0, 2),)), most=5_000)
     with pytest.raises(TooLarge):
         offsets(parts)
 

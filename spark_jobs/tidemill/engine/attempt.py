@@ -25,6 +25,7 @@ from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.native_plan import nothing_here
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.aggregating import Aggregating
@@ -135,11 +136,13 @@ class Attempt:
                 assert_never(self.plan.work)
 
     def _aggregate(self, read: Read) -> Aggregated:
+        if self.aggregate_by != "auto":
+            return self._in_spark(read)
         native = NativeAggregation(
             self.flow, self.writers, self.slices, self.firings, self.driver_records, self.fetched
         )
-        found = native.over(read) if self.aggregate_by == "auto" else None
-        return found or self._in_spark(read)
+        read = native.held(read)
+        return native.over(read) or self._in_spark(read)
 
     def _in_spark(self, read: Read) -> Aggregated:
         read = read.kept(self.flow, self.writers.spark)
@@ -241,6 +244,9 @@ class Attempt:
 
     def of_nothing(self, sink: FiringSink) -> pa.Table:
         """One row: the partial aggregates of a table of firings over no record."""
+        found = nothing_here(self.flow, sink) if self.aggregate_by == "auto" else None
+        if found is not None:
+            return found
         return self.firings.results.of_nothing(sink, empty_rows(self.spark.session, self.flow, sink))
 
     def _job_done(self, found: Aggregated) -> Backfill | None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import pyarrow as pa  # type: ignore[import-untyped]
-
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
@@ -41,13 +39,20 @@ class NativeAggregation:
     most_here: int
     fetched: Callable[[Scan], Scan]
 
+    @property
+    def _is_small(self) -> bool:
+        return self.slices.plan.records <= self.most_here
+
+    def held(self, read: Read) -> Read:
+        """The same records; those that may be read only once are in memory if this process will read them."""
+        if not self._is_small or not native_passes(read.streams, here=True):
+            return read
+        return Read(tuple(stream.over(self.fetched(stream.scan)) for stream in read.streams))
+
     def over(self, read: Read) -> Aggregated | None:
         """The result of step 3; None if Spark SQL has to do it, then nothing is written."""
-        few = self.slices.plan.records <= self.most_here
-        passes = native_passes(read.streams, here=few)
-        if few and passes:
-            read = Read(tuple(stream.over(self.fetched(stream.scan)) for stream in read.streams))
-        found = self._found(read, passes, few=few) if passes else None
+        passes = native_passes(read.streams, here=self._is_small)
+        found = self._found(read, passes) if passes else None
         staged = None if found is None else self._staged(found)
         if found is None or staged is None:
             return None
@@ -59,28 +64,32 @@ class NativeAggregation:
         nothing = {source.topic: Counts(account=Account()) for source in self.flow.inputs}
         return made.result(read, {**nothing, **found.counts})
 
-    def _found(self, read: Read, passes: Sequence[NativePass], *, few: bool) -> NativeFound | None:
+    def _found(self, read: Read, passes: Sequence[NativePass]) -> NativeFound | None:
         sinks = [sink for sink in self.flow.sinks if isinstance(sink, WindowedSink)]
         with ExitStack() as inputs:
             for stream in read.streams:
                 inputs.enter_context(boundary(f"input:{stream.source.topic}", self.slices.plan.batch_id))
-            given = self._given(read, passes, few=few)
+            given = self._given(read, passes)
             return None if given is None else found_natively(given, read.streams, passes, sinks, self.writers)
 
-    def _given(self, read: Read, passes: Sequence[NativePass], *, few: bool) -> Given | None:
+    def _given(self, read: Read, passes: Sequence[NativePass]) -> Given | None:
         """What the passes give; None if they bring back rows and cannot run here."""
-        given = given_here(read.streams, passes, most=self.most_here) if few else None
+        given = given_here(read.streams, passes, most=self.most_here) if self._is_small else None
         if given is not None:
             return given
-        of_rows = any(not isinstance(sink, WindowedSink) for sink in self.flow.sinks)
-        return None if of_rows else given_by_spark(read.streams, passes, self.writers)
+        # Spark's heap has a bound for what workers bring back, and they bring back no rows.
+        passes = native_passes(read.streams, here=False) if self._is_small else passes
+        return given_by_spark(read.streams, passes, self.writers) if passes else None
 
     def _staged(self, found: NativeFound) -> Mapping[str, StagedRows] | None:
         """What was found for each table; None if Spark has to fold records."""
         staged = dict(found.state)
         for sink in (sink for sink in self.flow.sinks if sink.table in found.rows):
-            rows: pa.Table | None = found.rows[sink.table]
-            if isinstance(sink, FiringSink) and (rows := self.firings.folded_here(sink, rows)) is None:
+            rows = found.rows[sink.table]
+            if not isinstance(sink, FiringSink):
+                staged[sink.table] = self.writers.taken(rows)
+            elif (folded := self.firings.folded_here(sink, rows)) is not None:
+                staged[sink.table] = self.writers.in_driver(folded)
+            else:
                 return None
-            staged[sink.table] = self.writers.taken(rows)
         return staged

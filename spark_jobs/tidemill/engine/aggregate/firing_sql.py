@@ -80,6 +80,11 @@ def grouped_pieces(sink: FiringSink) -> str:
     return select([*map(quoted, names), *parts], ROWS, group_by=names)
 
 
+def of_no_piece(sink: FiringSink) -> str:
+    """A statement over no rows: one row with the partial aggregates over no record, as `nothing_folded` gives."""
+    return select([renamed(text, name) for name, text in partials_of(sink).items()], ROWS)
+
+
 def folded_here(rows: pa.Table, kept: pa.Table | None, sink: FiringSink, fold: OrderedFold) -> pa.Table | None:
     """`folded_rows` in this process; None if Spark has to aggregate the pieces."""
     nothing = {VALUE: pa.scalar(None, pa.int64()), MARKER: pa.scalar(False), KEPT: pa.scalar(None, pa.string())}

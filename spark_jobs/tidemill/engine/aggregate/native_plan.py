@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.sinks import RowSink, StatefulSink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare.aggregate_columns import columns_read
@@ -17,17 +19,18 @@ from tidemill.core.time.window_expressions import pane_start
 from tidemill.engine.aggregate.aggregate_sql import partials_of
 from tidemill.engine.aggregate.branches import HIDDEN, Branch, branch_out, branches_of, columns_of
 from tidemill.engine.aggregate.counting import Counter
-from tidemill.engine.aggregate.firing_sql import columns_folded, columns_left, grouped_pieces
+from tidemill.engine.aggregate.firing_sql import columns_folded, columns_left, grouped_pieces, of_no_piece
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass
 from tidemill.engine.aggregate.native_strays import WRITTEN, LateRows, Strays
 from tidemill.engine.aggregate.ordered_fold import PIECE, ROW, TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.native.statement import run
 from tidemill.engine.native.translation import Translation, translated
 from tidemill.engine.read.fitted import fitted
 from tidemill.engine.read.typed_rows import MARK, DecodeBatches, EventTimes, checked
 from tidemill.engine.spark.query import ROWS
-from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.arrow_types import arrow_schema, schema_fields
 
 _HELD_BYTES = 16 * 2**20
 """The most bytes of side outputs that a task brings back."""
@@ -55,9 +58,25 @@ def native_passes(streams: Sequence[Stream], *, here: bool) -> tuple[NativePass,
     try:
         # The rows of this process do not come into Java's heap; what all its parts give has a bound of its own.
         tasks = 1 if here else sum(stream.tasks for stream in streams)
-        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks, here=here) for s in streams)
+        return _united(
+            native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks, here=here) for s in streams
+        )
     except LeftToSpark:
         return ()
+
+
+def _united(passes: Iterable[NativePass]) -> tuple[NativePass, ...]:
+    """The passes, if all that they give for a table has the same types: Spark widens the types of a union.
+
+    Raises:
+        LeftToSpark: it has not.
+    """
+    found, types = tuple(passes), dict[str, tuple[Field, ...]]()
+    for each in (aggregation for native in found for aggregation in native.aggregations):
+        given = (each.partial or each.entering).output
+        if types.setdefault(each.table, given) != given:
+            raise LeftToSpark(f"{each.table}: streams whose columns have different types")
+    return found
 
 
 def left_to_spark_sql(flow: Flow, *, here: bool = False) -> str:
@@ -66,14 +85,28 @@ def left_to_spark_sql(flow: Flow, *, here: bool = False) -> str:
     With `here`, batches are small, and this process would do it.
     """
     try:
-        for source in flow.inputs:
-            decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
-            branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
-            text = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
-            native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1, here=here)
+        _united(_pass_anywhere(flow, source, here=here) for source in flow.inputs)
     except LeftToSpark as reason:
         return _INNER.sub("", str(reason))
     return ""
+
+
+def _pass_anywhere(flow: Flow, source: Input, *, here: bool) -> NativePass:
+    """The pass over an input in some batch."""
+    decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
+    branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
+    text = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
+    return native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1, here=here)
+
+
+def nothing_here(flow: Flow, sink: FiringSink) -> pa.Table | None:
+    """One row: the partial aggregates of a table of firings over no record; None if Spark has to compute it."""
+    try:
+        passes = _united(_pass_anywhere(flow, source, here=True) for source in flow.inputs)
+    except LeftToSpark:
+        return None
+    entering = [a.entering.output for native in passes for a in native.aggregations if a.table == sink.table]
+    return run(of_no_piece(sink), arrow_schema(entering[0]).empty_table()) if entering else None
 
 
 class LeftToSpark(Exception):
@@ -185,11 +218,12 @@ def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRow
     """The late rows that a worker can write; None if some table has columns that only Spark writes as JSON."""
     types, found = {field.name: field.type for field in columns}, []
     for branch in branches:
+        if not isinstance(branch.sink, StatefulSink):
+            continue
         names = {branch.prefix + column: column for column in branch.columns}
         if any(types[name] not in WRITTEN for name in names):
             return None
-        if isinstance(branch.sink, StatefulSink):
-            found.append(LateRows(branch.late, branch.sink.table, branch.sink.panes, names))
+        found.append(LateRows(branch.late, branch.sink.table, branch.sink.panes, names))
     return tuple(found)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import reduce
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -31,6 +34,9 @@ _MOST_GIVEN = 2**29
 """The most bytes that all parts together give."""
 
 _MOST_THREADS = 4
+_AT_EXIT = 10.0
+
+_started: WeakSet[Thread] = WeakSet()
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,7 +50,8 @@ def given_here(streams: Sequence[Stream], passes: Sequence[NativePass], *, most:
     Raises:
         SegmentDamaged: a file of the log cannot be unpacked.
     """
-    tasks, read, made = list[tuple[NativePass, Part]](), _Bound(most * _RECORD_BYTES), _Bound(_MOST_GIVEN)
+    tasks, ended = list[tuple[NativePass, Part]](), Event()
+    read, made = _Bound(most * _RECORD_BYTES, ended), _Bound(_MOST_GIVEN, ended)
     for stream, native in zip(streams, passes, strict=True):
         if (parts := parts_here(stream.scan, most=read.left)) is None:
             return None
@@ -58,20 +65,22 @@ def given_here(streams: Sequence[Stream], passes: Sequence[NativePass], *, most:
         return [row for rows in _in_threads(run, tasks) for row in rows]
     except TooLarge:
         return None
+    finally:
+        ended.set()
 
 
 class _Bound:
-    """How many bytes all parts may still read, or give."""
+    """How many bytes all parts may still read, or give, until nobody waits for them any more."""
 
-    def __init__(self, left: int) -> None:
-        self.left, self._lock = left, Lock()
+    def __init__(self, left: int, ended: Event) -> None:
+        self.left, self._ended, self._lock = left, ended, Lock()
 
     def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches; raises `TooLarge` if they are more."""
         for batch in batches:
             with self._lock:
                 self.left -= batch.nbytes
-            if self.left < 0:
+            if self.left < 0 or self._ended.is_set():
                 raise TooLarge
             yield batch
 
@@ -89,13 +98,23 @@ def _in_threads(run: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
                 except BaseException as error:
                     found.set_exception(error)
 
-    for _ in range(min(len(tasks), _MOST_THREADS, _cores())):
-        Thread(target=work, daemon=True).start()
     try:
+        for _ in range(min(len(tasks), _MOST_THREADS, _cores())):
+            thread = Thread(target=work, daemon=True)
+            thread.start()
+            _started.add(thread)
         results += (found.result() for _, found in tasks_and_futures)
     finally:
         waiting.clear()
     return results
+
+
+@atexit.register
+def _join() -> None:
+    """Wait for threads that nobody waited for: Python must not end while one is in DuckDB or Arrow."""
+    end = monotonic() + _AT_EXIT
+    for thread in list(_started):
+        thread.join(max(end - monotonic(), 0))
 
 
 def _cores() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -76,7 +75,7 @@ def _held(scan: MemoryScan | TableScan) -> Iterator[pa.RecordBatch]:
 
 
 def _segments(segments: Segments, number: int, most: int) -> Iterator[pa.RecordBatch]:
-    if sum(Path(file).stat().st_size for file in segments.files) > most:
+    if segments.size > most:
         raise TooLarge
     yield from segments.part(number)
 

@@ -82,6 +82,15 @@ class Segments:
             inside = rows if lookup is None else _inside(rows, lookup)
             yield from inside.combine_chunks().to_batches(max_chunksize=_AT_ONCE)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the row groups that are read, unpacked.
+
+        Raises:
+            OSError: a file is not there, or damaged.
+        """
+        return sum(group.size for file in self.files for group in self._groups(file))
+
     def _of_part(self, number: int) -> Iterator[pa.Table]:
         """Whole files where there are many; otherwise whole row groups, and a share of each if these are few, too."""
         if len(self.files) >= _MANY * self.parts:
@@ -105,7 +114,8 @@ class Segments:
         found = pq.read_metadata(_source(file))
         groups = ((number, found.row_group(number)) for number in range(found.num_row_groups))
         wanted = () if self.exact else self.ranges
-        return [_Group(file, n, g.num_rows) for n, g in groups if g.num_rows and (self.exact or _touches(g, wanted))]
+        there = ((n, g) for n, g in groups if g.num_rows and (self.exact or _touches(g, wanted)))
+        return [_Group(file, number, group.num_rows, group.total_byte_size) for number, group in there]
 
     def _dealt(self, groups: Sequence[_Group]) -> list[list[_Group]] | None:
         """Whole row groups for each part; None if some part would be much larger than others."""
@@ -133,6 +143,7 @@ class _Group(NamedTuple):
     file: str | pa.Buffer
     number: int
     rows: int
+    size: int
 
     def read(self, low: int, high: int) -> pa.Table:
         """Its rows from `low` to `high`, half-open."""
@@ -150,7 +161,8 @@ def _touches(group: pq.RowGroupMetaData, ranges: Sequence[OffsetRange]) -> bool:
     columns = (group.column(index) for index in range(group.num_columns))
     found = {column.path_in_schema: column.statistics for column in columns}
     partition, offset = found["partition"], found["offset"]
-    if not (partition and offset and partition.has_min_max and offset.has_min_max):
+    bounds = [part.min for part in (partition, offset) if part and part.has_min_max]
+    if len(bounds) < 2 or not all(isinstance(bound, int) for bound in bounds):
         return True
     return any(
         partition.min <= r.topic_partition.partition <= partition.max

@@ -224,6 +224,8 @@ class RowWriters:
         """All rows in one part; there must be at least one."""
         if len(parts) == 1:
             return parts[0]
+        if all(part.writer is self.driver for part in parts):
+            return self.taken(self.driver.together([part.rows for part in parts]))
         return self.stage(self.frame(parts), at_most=sum(p.count for p in parts))
 
     def release(self) -> None:

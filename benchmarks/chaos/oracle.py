@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 
 from chaos.recompute import Contents, Log, Place, Recomputation, Row, Step
 from chaos.weather import FILES, Absence, absences
-from chaos.world import PIPELINE, World
+from chaos.world import LARGE, PIPELINE, World
 from support.projects import rows_of
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Repair, Rewind, SideOutput
@@ -67,9 +68,11 @@ def judge(world: World, also: Mapping[str, str] = MappingProxyType({})) -> Judge
     """
     project = world.load()
     events = [entry.event for entry in project.ledger(PIPELINE).entries()]
-    own = {flow.logical_hash: wording for wording, flow in world.flows().items()}
+    flows = world.flows()
+    own = {flow.logical_hash: wording for wording, flow in flows.items()}
     steps = steps_of(events, {**own, **also})
-    expected = Recomputation(steps, raw_log(world))
+    published = {sink.table for flow in flows.values() for sink in flow.sinks}
+    expected = Recomputation(steps, raw_log(world), large=LARGE if "large" in published else math.inf)
     judgement = Judgement(batches=len(steps), retries=sum(isinstance(e, Claimed) for e in events))
     judgement.kinds.update(str(step.kind) for step in steps)
     judgement.weather["decisions"] = sum(step.decided is not None for step in steps)

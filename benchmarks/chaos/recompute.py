@@ -99,16 +99,16 @@ class Recomputation:
     """The contents of all tables; of each live batch the accounts by topic, of each batch the watermark after it.
 
     `lost` and `doubled` are offsets that no live batch read, or more than one, rewinds apart. `wrong` are batches that
-    should have been refused.
+    should have been refused. Records of `large` amounts are rows of that table.
     """
 
-    def __init__(self, steps: Iterable[Step], log: Log) -> None:
+    def __init__(self, steps: Iterable[Step], log: Log, *, large: float = LARGE) -> None:
         self.accounts: dict[tuple[int, str], Counter[str]] = {}
         self.watermarks: dict[int, int] = {}
         self.lost: list[tuple[Place, int]] = []
         self.doubled: list[tuple[Place, int]] = []
         self.wrong: list[str] = []
-        self._log, self._state = log, _State()
+        self._log, self._state, self._large = log, _State(), large
         self._past = {0: deepcopy(self._state)}
         for step in steps:
             self._follow(step)
@@ -130,7 +130,7 @@ class Recomputation:
             if fate not in ("aggregated", "late"):
                 continue
             event = event_of(self._log[place][offset]) or {}
-            if event["amount"] >= LARGE:
+            if event["amount"] >= self._large:
                 found["large"].append(Row((event["id"], event["user"], event["amount"])))
             if fate == "aggregated":
                 time = _time(event)
@@ -194,7 +194,7 @@ class Recomputation:
             # The watermark itself moves only when the batch has ended.
             state.newest[place] = max(_time(event), state.newest.get(place, BEGINNING))
         state.fates[place, offset] = fate
-        return "aggregated" if event and fate == "late" and event["amount"] >= LARGE else fate
+        return "aggregated" if event and fate == "late" and event["amount"] >= self._large else fate
 
     def _admit(self, records: Iterable[tuple[Place, int]], ignored: frozenset[str]) -> None:
         """Take records again, by what numbers mean now; none of them is late any more."""

@@ -1,4 +1,4 @@
-"""The project that a seed runs: two inputs, two published tables, and a place for records of every fate.
+"""The project that a seed runs: two inputs, one or two published tables, and a place for records of every fate.
 
 It is declared under changing names and in several wordings, and another project on the same lake declares the same
 tables.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from support.projects import ROOT, SHORT_LIVED
 from tidemill.core.bind.flow import Flow
@@ -32,7 +33,7 @@ Windows do not overlap: of one that refuses what another takes, a repair would l
 """
 
 LARGE = 50
-"""From which amount on a record is a row of `large`."""
+"""From which amount on a record is a row of `large`, where this table is published."""
 
 WORDINGS = {
     "plain": ("user != 'nobody'", frozenset({"nobody"})),
@@ -40,6 +41,9 @@ WORDINGS = {
     "fewer": ("user not in ('nobody', 'cleo')", frozenset({"nobody", "cleo"})),
 }
 """How the pipeline may be declared: the filter, and whose records that leaves out, so what its numbers mean."""
+
+SPARK_READS = "driver_records = 0\n"
+"""What a project says to leave all records to Spark, however few."""
 
 TAKEOVER_AFTER = 5.0
 """Seconds, as in the declaration below."""
@@ -53,6 +57,9 @@ with Pipeline("NAME", every="EVERY", idle_timeout=None, takeover_after="5 second
     known = shop.union(web).filter("FILTER")
     windows = known.key_by("user").window(Tumbling("10 seconds"), allowed_lateness="20 s")
     windows.aggregate(n=Count(), amount=Sum("amount")).publish("sums", contract="sums", trigger="TRIGGER")
+"""
+
+_ROWS = """\
     known.filter("amount >= 50").select("id", "user", "amount").publish("large", contract="large")
 """
 
@@ -98,7 +105,7 @@ _CONTRACTS = {"shop": _EVENTS, "web": _EVENTS, "sums": _SUMS, "large": _LARGE}
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One log and one lake, and projects on them that differ in the place of Spark: one for each worker at a time.
+    """One log and one lake, and projects on them that differ in what aggregates: one for each worker at a time.
 
     Each seat has a guest beside it, a project of somebody else that uses the same Spark.
     """
@@ -112,7 +119,7 @@ class World:
 
     @property
     def own(self) -> Path:
-        """A project each of whose workers starts a Spark of its own."""
+        """A project each of whose workers starts a Spark of its own, to which it leaves all records."""
         return self.folder / "own"
 
     @property
@@ -158,29 +165,40 @@ class World:
 
 
 def make_world(
-    folder: Path, remotes: Sequence[str], *, trigger: str, every: str = "1 minute", spark_writes: bool = False
+    folder: Path,
+    remotes: Sequence[str],
+    *,
+    trigger: str,
+    every: str = "1 minute",
+    spark_writes: bool = False,
+    rows: bool = True,
+    seed: int = 0,
 ) -> World:
     """Write a seat for each address of a session on a server, and make the topics, which are empty.
 
-    With `spark_writes`, the worker of the last seat writes with Spark, while the others write with delta-rs.
+    With `spark_writes`, the worker of the last seat writes with Spark, while the others write with delta-rs. Without
+    `rows`, `large` is not published. Then the `seed` says in which seats workers aggregate by themselves, and in which
+    they leave it to Spark; of three seats, some do either. Beside a table of rows, Spark SQL does it in all of them.
     """
     world = World(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "declaration").write_text(_DECLARATION.replace("TRIGGER", trigger).replace("EVERY", every))
-    _make_project(world.own, "cores = 2")
+    text = _DECLARATION + _ROWS if rows else _DECLARATION
+    (folder / "declaration").write_text(text.replace("TRIGGER", trigger).replace("EVERY", every))
+    _make_project(world.own, "cores = 2", SPARK_READS)
     world.declare(world.own, PIPELINE, "plain")
+    limits = Random(f"{seed} seats").sample([SPARK_READS, SPARK_READS, "", ""], len(remotes))
     for number, remote in enumerate(remotes):
         writer = 'writer = "spark"\n' if spark_writes and number == len(remotes) - 1 else ""
         seat = folder / f"seat-{number}"
         for project, name in ((seat, PIPELINE), (world.guest_of(seat), STRANGER)):
-            _make_project(project, f'{writer}remote = "{remote}"')
+            _make_project(project, f'{writer}remote = "{remote}"', limits[number])
             world.declare(project, name, "plain")
     for topic, partitions in TOPICS.items():
         world.log.create_topic(topic, partitions)
     return world
 
 
-def _make_project(folder: Path, spark: str) -> None:
+def _make_project(folder: Path, spark: str, limits: str = "") -> None:
     pipelines, contracts = folder / "pipelines", folder / "data_contracts"
     pipelines.mkdir(parents=True)
     contracts.mkdir()
@@ -189,5 +207,5 @@ def _make_project(folder: Path, spark: str) -> None:
     conf = "\n".join(f'"{name}" = "{value}"' for name, value in SHORT_LIVED.items())
     jars = ROOT / ".tidemill" / "jars"
     places = '[lake]\npath = "../lake"\n[log]\npath = "../log"\n'
-    text = f'{places}[spark]\njars = "{jars}"\n{spark}\n[spark.conf]\n{conf}\n'
+    text = f'{places}[spark]\njars = "{jars}"\n{spark}\n[spark.conf]\n{conf}\n[limits]\n{limits}'
     (folder / "tidemill.toml").write_text(text)

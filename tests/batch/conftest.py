@@ -32,31 +32,41 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Callable[..., Mill]:
-    """Gives a copy of `a_begun_mill` in a folder: its first batch is run once for each writer.
-
-    `remote` is where processes of its own run Spark; `Mill.run` uses the session of the tests.
-    """
+    """Gives a copy of `a_begun_mill` in a folder: its first batch is run once for each writer."""
     made: dict[str, Path] = {}
 
-    def copy(folder: Path, writer: str = "delta-rs", *, remote: str = "") -> Mill:
+    def copy(folder: Path, writer: str = "delta-rs") -> Mill:
         if writer not in made:
             made[writer] = tmp_path_factory.mktemp("begun")
             a_begun_mill(made[writer], spark, writer=writer)
-        return _copied(made[writer], folder, spark, "sums", remote)
+        shutil.copytree(made[writer], folder, dirs_exist_ok=True)
+        return Mill(Project.load(folder), spark, "sums")
 
     return copy
 
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Callable[..., Mill]:
-    """The same for `a_wide_mill`."""
+    """The same for `a_wide_mill`.
+
+    With `in_workers`, Spark's workers aggregate, though there are few records. They also do with `remote`, which is
+    where processes of its own run Spark; `Mill.run` uses the session of the tests.
+    """
     made: dict[str, Path] = {}
 
-    def copy(folder: Path, writer: str = "delta-rs", *, remote: str = "") -> Mill:
+    def copy(folder: Path, writer: str = "delta-rs", *, remote: str = "", in_workers: bool = False) -> Mill:
         if writer not in made:
             made[writer] = tmp_path_factory.mktemp("wide")
             a_wide_mill(made[writer], spark, writer=writer)
-        return _copied(made[writer], folder, spark, "wide", remote)
+        shutil.copytree(made[writer], folder, dirs_exist_ok=True)
+        file = folder / FILE
+        text = file.read_text()
+        if remote or in_workers:
+            text = text.replace("[limits]", "[limits]\ndriver_records = 0")
+        if remote:
+            text = text.replace("[spark]", f'[spark]\nremote = "{remote}"')
+        file.write_text(text)
+        return Mill(Project.load(folder), spark, "wide")
 
     return copy
 
@@ -70,14 +80,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, wide: Callable[..., Mill]) -
     assert {name: len(rows) for name, rows in tables.items()} == {"sums": 9, "totals": 5, "quarantine": 2, "late": 6}
     assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
     return tables
-
-
-def _copied(made: Path, folder: Path, spark: Any, name: str, remote: str) -> Mill:
-    shutil.copytree(made, folder, dirs_exist_ok=True)
-    if remote:
-        file = folder / FILE
-        file.write_text(file.read_text().replace("[spark]", f'[spark]\nremote = "{remote}"'))
-    return Mill(Project.load(folder), spark, name)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
+from support.ways import WAYS
 from tidemill.core.errors import EngineError, LogError, OffsetsLost, SegmentDamaged, TopicRecreated
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
@@ -166,11 +167,11 @@ def test_a_log_that_lost_records_of_an_open_plan_is_refused_until_it_is_back(
     assert [r["n"] for r in mill.published()] == [2] * 8
 
 
-@pytest.mark.parametrize("aggregate", ["auto", "spark"])
+@pytest.mark.parametrize("way", WAYS)
 def test_files_that_are_away_while_spark_lists_them_are_asked_for_again(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, aggregate: str
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    mill = sums(tmp_path, spark, aggregate=aggregate)
+    mill = sums(tmp_path, spark, **WAYS[way])
     for second in (1, 2):
         mill.feed([an_event(second)])
     scanned = Segments.of
@@ -182,11 +183,11 @@ def test_files_that_are_away_while_spark_lists_them_are_asked_for_again(
 
 
 @pytest.mark.parametrize("gone", ["away", "cut"])
-@pytest.mark.parametrize("aggregate", ["auto", "spark"])
+@pytest.mark.parametrize("way", WAYS)
 def test_file_that_a_worker_cannot_read_fails_the_batch_and_is_asked_for_again(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, aggregate: str, gone: str
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, way: str, gone: str
 ) -> None:
-    mill = sums(tmp_path, spark, aggregate=aggregate)
+    mill = sums(tmp_path, spark, **WAYS[way])
     mill.feed([an_event(1)])
     [segment] = mill.log.scan(mill.log.topic("events").topic_id, [OffsetRange(TopicPartition("events", 0), 0, 1)]).files
     whole, planned = Path(segment).read_bytes(), Attempt.read
@@ -207,11 +208,11 @@ def test_file_that_a_worker_cannot_read_fails_the_batch_and_is_asked_for_again(
 
 
 @pytest.mark.parametrize("table", ["quarantine", "late"])
-@pytest.mark.parametrize("aggregate", ["auto", "spark"])
+@pytest.mark.parametrize("way", WAYS)
 def test_rejected_and_late_rows_must_be_as_many_as_were_counted(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str, aggregate: str
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str, way: str
 ) -> None:
-    mill = sums(tmp_path, spark, aggregate=aggregate)
+    mill = sums(tmp_path, spark, **WAYS[way])
     mill.feed([an_event(3_000)])
     mill.run()
     mill.feed([b"{" if table == "quarantine" else an_event(1), an_event(3_001)])

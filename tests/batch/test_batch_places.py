@@ -50,7 +50,7 @@ def recorded_hashes(mill: Mill) -> list[tuple[int, str]]:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Any, list[tuple[int, str]]]:
     """All tables, and the hashes that the ledger recorded, of a local session with delta-rs."""
-    mill = a_mill(tmp_path_factory.mktemp("local"), spark, writer="delta-rs")
+    mill = a_mill(tmp_path_factory.mktemp("local"), spark, writer="delta-rs", driver_records=0)
     mill.catch_up(limit=60)
     tables = mill.everything()
     assert all(tables.values())
@@ -78,7 +78,7 @@ def test_both_writers_publish_the_same_rows(tmp_path: Path, spark: Any, expected
 def test_spark_connect_publishes_the_same_rows(
     tmp_path: Path, spark: Any, expected: Any, connect: ConnectServer, writer: str
 ) -> None:
-    mill = a_mill(tmp_path, spark, writer=writer, remote=connect.remote)
+    mill = a_mill(tmp_path, spark, writer=writer, remote=connect.remote, driver_records=0)
     done = subprocess.run(
         [sys.executable, "-c", RUNNER, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
     )

@@ -43,7 +43,7 @@ for line in sys.stdin:
 def test_two_processes_at_once_take_every_offset_once(
     tmp_path: Path, spark: Any, connect: ConnectServer, rounds: int
 ) -> None:
-    mill = sums(tmp_path, spark, remote=connect.remote)
+    mill = sums(tmp_path, spark, remote=connect.remote, driver_records=0)
     command = [sys.executable, "-c", RUNNER, str(tmp_path)]
     pipe = subprocess.PIPE
     runners = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]

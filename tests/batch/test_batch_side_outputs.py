@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
+from support.ways import WAYS
 from support.writers import WRITERS
 from tidemill.engine.aggregate import native_plan
 from tidemill.engine.aggregate.input_stream import Stream
@@ -18,10 +19,10 @@ pytestmark = pytest.mark.spark
 BAD: list[bytes | None] = [b"{cut", None, b"", b"\xff\x00", '{"näme": 1}'.encode(), b"[" * 50, an_event(1, "x", -1)]
 
 
-def put_aside(folder: Path, spark: Any, writer: str, aggregate: str = "spark") -> tuple[list[Any], list[Any]]:
+def put_aside(folder: Path, spark: Any, writer: str, way: str = "spark") -> tuple[list[Any], list[Any]]:
     """The rows of quarantine and late table after two batches, the second of which has records of every fate."""
     mill: Mill = sums(
-        folder, spark, window='Sliding("10 seconds", "4 seconds")', lateness="8 s", writer=writer, aggregate=aggregate
+        folder, spark, window='Sliding("10 seconds", "4 seconds")', lateness="8 s", writer=writer, **WAYS[way]
     )
     mill.feed([an_event(5_000)])
     mill.run()
@@ -52,10 +53,11 @@ def test_rows_that_come_with_the_counts_are_those_of_a_second_pass(
         over = put_aside(tmp_path / "over", spark, writer)
     assert passes
     passes.clear()
-    in_workers = put_aside(tmp_path / "in_workers", spark, writer, "auto")
+    in_workers = put_aside(tmp_path / "in_workers", spark, writer, "workers")
+    assert put_aside(tmp_path / "here", spark, writer, "here") == in_workers
     assert passes == []
     monkeypatch.setattr(native_plan, "_HELD_BYTES", 3_000)
-    assert put_aside(tmp_path / "over_in_workers", spark, writer, "auto") == in_workers
+    assert put_aside(tmp_path / "over_in_workers", spark, writer, "workers") == in_workers
     assert passes
     assert [len(rows) for rows in held] == [12, 22]
     assert held == in_workers

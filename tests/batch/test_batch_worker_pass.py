@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from support.projects import Mill, a_project, rows_of, sorted_rows
 from support.random_pipelines import CLOCK, CONTRACT, TABLE, draw, records
+from support.ways import WAYS
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import DeclarationError
 from tidemill.engine import native_aggregation
@@ -20,14 +20,6 @@ from tidemill.engine.aggregate.native_plan import left_to_spark_sql
 from tidemill.engine.read import segments
 
 pytestmark = pytest.mark.spark
-
-
-WAYS: Mapping[str, Mapping[str, Any]] = {
-    "here": {},
-    "workers": {"driver_records": 0},
-    "spark": {"aggregate": "spark"},
-}
-"""What aggregates, and the settings for it."""
 
 
 def a_mill(folder: Path, spark: Any, seed: int, way: str) -> Mill:

@@ -2,7 +2,7 @@
 
 The pipeline has two inputs, two published tables, and rejected, late and filtered records. The oracle is the unbroken
 run, and a plain recomputation from the raw log. `tests/machine/test_crashes_of_batches.py` has all of it without Spark;
-what of it stands here unmarked shows that Spark comes to the same end.
+what of it stands here unmarked shows that batches come to the same end, in Spark's workers and in their own process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ RAISED = [
     for again in (0, 1)
 ]
 SHORT = ("state:sums", "published:sums")
-SHORT_RAISED = {(f"after:{name}", 0) for name in SHORT}
+SHORT_RAISED = {*((f"after:{name}", 0) for name in SHORT), (f"after:{SHORT[-1]}", 1)}
 
 
-def test_no_boundary_is_left_out(tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_workers", [False, True])
+def test_no_boundary_is_left_out(tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch, in_workers: bool) -> None:
     met: list[str] = []
     monkeypatch.setattr(failpoints, "_reach", lambda side, name, _: met.append(name) if side == "before" else None)
-    mill = wide(tmp_path)
+    mill = wide(tmp_path, in_workers=in_workers)
     mill.catch_up()
     listed = {b.name for b in boundaries_of(mill.project.pipeline("wide"))}
     assert set(met) == listed - set(ELSEWHERE)
@@ -49,10 +50,11 @@ def test_no_boundary_is_left_out(tmp_path: Path, wide: Any, monkeypatch: pytest.
     assert [name for name in met if name in WIDE_WRITES][-len(WIDE_WRITES) :] == WIDE_WRITES
 
 
+@pytest.mark.parametrize("in_workers", [False, True])
 def test_every_write_of_a_batch_is_inside_a_boundary(
-    tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch, in_workers: bool
 ) -> None:
-    mill, outside = wide(tmp_path), []
+    mill, outside = wide(tmp_path, in_workers=in_workers), []
     lake = Path(mill.project.settings.lake)
 
     def entries() -> set[Path]:
@@ -80,7 +82,8 @@ def test_every_write_of_a_batch_is_inside_a_boundary(
 def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str, again: int
 ) -> None:
-    mill = wide(tmp_path)
+    # Each place is met in both ways, for the time of one.
+    mill = wide(tmp_path, in_workers=not again)
     monkeypatch.setenv(VARIABLE, f"{place}=raise")
     with pytest.raises(Injected):
         mill.run(drain=True)

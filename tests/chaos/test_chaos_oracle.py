@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -17,14 +18,16 @@ from chaos import suite, workers
 from chaos.oracle import Judgement, Moment, check_tiling, compare, raw_log, strangers, wrong_sights
 from chaos.recompute import Contents, Recomputation, Row, Step
 from chaos.records import BROKEN, START
-from chaos.storm import Life, Outcome, Storm
+from chaos.storm import AT_ONCE, WINDOWS_ALONE, Life, Outcome, Storm
 from chaos.weather import FILES, SHOWN, TOPIC, Absence, move
 from chaos.workers import ANOTHER, KINDS, Fate
-from chaos.world import make_world
+from chaos.world import PIPELINE, make_world
 from tidemill.core.plan.work import Kind
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import END
+from tidemill.engine.aggregate.native_plan import left_to_spark_sql
 from tidemill.log.records import NewRecord
+from tidemill.project.project import Project
 
 if TYPE_CHECKING:
     from chaos.crew import Crew
@@ -86,6 +89,12 @@ def test_recomputation_finds_watermarks_and_accounts_itself(expected: Recomputat
     assert expected.watermarks == {1: micros(at(95)), 3: END}
     assert expected.accounts[1, "shop"] == {"read": 4, "rejected": 1, "aggregated": 3}
     assert expected.accounts[3, "web"] == {"read": 3, "late": 1, "aggregated": 1, "filtered": 1}
+
+
+def test_recomputation_without_a_table_of_rows_has_none_and_counts_what_is_late_as_late() -> None:
+    found = Recomputation(STEPS, LOG, large=math.inf)
+    assert found.contents["large"] == []
+    assert found.accounts[3, "web"] == {"read": 3, "late": 2, "filtered": 1}
 
 
 def test_recomputation_admits_late_records_that_a_repair_or_a_complete_backfill_took() -> None:
@@ -236,6 +245,14 @@ def test_write_of_another_pipeline_is_noticed(tmp_path: Path) -> None:
     assert list(strangers(tmp_path)) == ["sums has a transaction of other/sums: version 1"]
     (tmp_path / "pipelines" / "other").mkdir()
     assert "a pipeline other, which should have been refused" in next(strangers(tmp_path))
+
+
+@pytest.mark.parametrize("seed", range(0, 9, WINDOWS_ALONE))
+def test_world_of_windows_alone_has_seats_that_need_spark_and_seats_that_do_not(tmp_path: Path, seed: int) -> None:
+    world = make_world(tmp_path, ["sc://far:1"] * AT_ONCE, trigger="on_close", rows=False, seed=seed)
+    assert left_to_spark_sql(world.load().pipeline(PIPELINE)) == ""
+    assert {Project.load(seat).settings.driver_records for seat in world.seats} == {0, 200_000}
+    assert world.load().settings.driver_records == 0
 
 
 @pytest.mark.parametrize(("topic", "partition", "way"), [("web", 0, TOPIC), ("shop", 1, SHOWN), ("shop", 0, FILES)])

@@ -16,7 +16,7 @@ import pytest
 
 from support.builders import NOW
 from support.commands import Said, type_command
-from support.projects import Mill, an_event, somebody, sums
+from support.projects import Mill, an_event, somebody, sums, write_settings
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.failpoints import VARIABLE
@@ -166,6 +166,7 @@ def child(mill: Mill, *options: str, **environ: str) -> subprocess.CompletedProc
 @pytest.mark.spark
 @pytest.mark.long
 def test_process_that_is_killed_is_followed_by_one_that_takes_over(busy_mill):
+    write_settings(busy_mill.project.folder, driver_records=0)
     killed = child(busy_mill, "--json", **{VARIABLE: "published:sums=kill"})
     assert killed.returncode == -signal.SIGKILL
     assert killed.stdout == ""

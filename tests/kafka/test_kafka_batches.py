@@ -16,7 +16,6 @@ from kafka.conftest import Cluster
 from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, NO_SPARK, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event, sums
 from support.recovery import paused
-from support.writers import WRITERS
 from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
@@ -48,11 +47,15 @@ def a_mill(folder: Path, spark: Any, cluster: Cluster, topic: str, **settings: A
 VALUES = [[an_event(7 * n + 1), an_event(7 * n, "b"), b"{cut" if n % 2 else an_event(2, "b", n)] for n in range(6)]
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-def test_the_rows_are_those_of_the_file_log(tmp_path: Path, spark: Any, cluster: Cluster, writer: str) -> None:
+@pytest.mark.parametrize(
+    ("writer", "here"), [*(("delta-rs", here) for here in HERE), pytest.param("spark", 0, marks=pytest.mark.long)]
+)
+def test_the_rows_are_those_of_the_file_log(
+    tmp_path: Path, spark: Any, cluster: Cluster, writer: str, here: int
+) -> None:
     topic = cluster.topic()
-    mill = a_mill(tmp_path / "kafka", spark, cluster, topic, writer=writer)
-    file = sums(tmp_path / "file", spark, lateness="10 s", writer=writer)
+    mill = a_mill(tmp_path / "kafka", spark, cluster, topic, writer=writer, driver_records=here)
+    file = sums(tmp_path / "file", spark, lateness="10 s", writer=writer, driver_records=here)
     for values in VALUES:
         cluster.feed(topic, values)
         file.feed(values)
@@ -148,19 +151,21 @@ def test_new_partitions_are_read_from_their_start(tmp_path: Path, spark: Any, cl
     assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (1, {0: 1, 1: 0, 2: 1})
 
 
+@pytest.mark.parametrize("here", HERE)
 def test_partitions_that_come_between_plan_and_read_are_the_next_batchs(
-    tmp_path: Path, spark: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, here: int
 ) -> None:
     topic = cluster.topic()
-    mill = a_mill(tmp_path, spark, cluster, topic)
+    mill = a_mill(tmp_path, spark, cluster, topic, driver_records=here)
     cluster.feed(topic, [an_event(1)])
 
     def grow() -> None:
         cluster.grow(topic, 2)
         cluster.feed(topic, [an_event(2)], partition=1)
 
-    assert paused(monkeypatch, "before:records:sums", grow) == []
+    happened = paused(monkeypatch, "after:planned", grow)
     reads = [mill.run().position.topics[topic].offsets for _ in range(2)]
+    assert happened
     assert reads == [{0: 1}, {0: 1, 1: 1}]
     mill.catch_up()
     assert [r["n"] for r in mill.published()] == [2]
@@ -216,14 +221,15 @@ def test_where_the_brokers_are_is_not_in_the_ledger(tmp_path: Path, spark: Any, 
     assert cluster.broker.servers not in told
 
 
+@pytest.mark.parametrize("here", HERE)
 def test_the_brokers_are_asked_once_for_the_records_of_a_batch(
-    tmp_path: Path, spark: Any, cluster: Cluster, a_broker: Any
+    tmp_path: Path, spark: Any, a_broker: Any, here: int
 ) -> None:
     broker = a_broker().start()
     own = Cluster(broker)
     topic = own.topic()
     own.feed(topic, [an_event(1), b"{cut", an_event(2), an_event(15)])
-    mill = a_mill(tmp_path, spark, own, topic)
+    mill = a_mill(tmp_path, spark, own, topic, driver_records=here)
 
     def end() -> None:
         broker.kill()

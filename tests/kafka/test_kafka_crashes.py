@@ -53,17 +53,20 @@ def _answers_that_can_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, spark: Any, cluster: Cluster) -> Path:
-    """A wide mill after its first batch. Its records lie in topics of the broker, for all copies."""
+    """A wide mill after its first batch. Its records lie in topics of the broker, for all copies; Spark reads them."""
     folder = tmp_path_factory.mktemp("made")
-    a_wide_mill(folder, spark, log={"kafka": cluster.broker.servers})
+    a_wide_mill(folder, spark, log={"kafka": cluster.broker.servers}, driver_records=0)
     return folder
 
 
 @pytest.fixture(scope="module")
 def copy(made: Path, spark: Any, cluster: Cluster) -> Copy:
-    """Gives a copy that sends to topics of its own; `remote` is where processes of their own run Spark."""
+    """Gives a copy that sends to topics of its own; `remote` is where processes of their own run Spark.
 
-    def give(folder: Path, *, remote: str = "") -> Mill:
+    If it is `alone`, the process of a batch reads its records, without Spark.
+    """
+
+    def give(folder: Path, *, remote: str = "", alone: bool = False) -> Mill:
         shutil.copytree(made, folder, dirs_exist_ok=True)
         out = f"out-{uuid.uuid4().hex[:8]}"
         file = folder / "pipelines" / "pipeline.py"
@@ -72,9 +75,13 @@ def copy(made: Path, spark: Any, cluster: Cluster) -> Copy:
             cluster.topic(name=f"{out}-{table}")
             text = text.replace(f'contract="{table}"', f'contract="{table}", topic="{out}-{table}"')
         file.write_text(text)
+        settings = folder / FILE
+        text = settings.read_text()
         if remote:
-            settings = folder / FILE
-            settings.write_text(settings.read_text().replace("[spark]", f'[spark]\nremote = "{remote}"'))
+            text = text.replace("[spark]", f'[spark]\nremote = "{remote}"')
+        if alone:
+            text = text.replace('"driver_records" = 0', '"driver_records" = 1000')
+        settings.write_text(text)
         return Mill(Project.load(folder), spark, "wide")
 
     return give
@@ -137,7 +144,8 @@ def test_no_boundary_is_left_out(tmp_path: Path, copy: Copy, monkeypatch: pytest
 def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, copy: Copy, whole: Seen, monkeypatch: pytest.MonkeyPatch, place: str, again: int
 ) -> None:
-    mill = copy(tmp_path)
+    # Each place is met in both ways, for the time of one.
+    mill = copy(tmp_path, alone=bool(again))
     monkeypatch.setenv(VARIABLE, f"{here(mill, place)}=raise")
     for number in range(1 + again):
         try:

@@ -80,12 +80,12 @@ def test_a_file_that_cannot_be_unpacked_is_named(tmp_path: Path) -> None:
         a_log(tmp_path).bounds("events")
 
 
-def a_mill(folder: Path, spark: Any, log: str) -> Mill:
+def a_mill(folder: Path, spark: Any, log: str, **settings: Any) -> Mill:
     """The pipeline `sums` over a landing zone."""
     text = SUMS_PIPELINE.replace("WINDOW", 'Tumbling("10 seconds")').replace("DELAY", "0 s")
     text = text.replace("LATENESS", "0 s").replace("TRIGGER", "on_close")
     contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SUMS_CONTRACT}
-    a_project(folder, text, contracts)
+    a_project(folder, text, contracts, **settings)
     with (folder / "tidemill.toml").open("a") as file:
         file.write(f"[log]\n{log}\n")
     return Mill(Project.load(folder), spark, "sums")
@@ -96,7 +96,7 @@ def test_batches_read_it_once_however_it_is_cut(tmp_path: Path, spark: Any) -> N
     root = tmp_path / "landing"
     land(root, 0, [an_event(1), an_event(2, "b"), b"{cut"])
     land(root, 3, [an_event(15), an_event(16)], packed=False)
-    mill = a_mill(tmp_path / "mill", spark, f'path = "{root}"\nlayout = "kafka-connect"')
+    mill = a_mill(tmp_path / "mill", spark, f'path = "{root}"\nlayout = "kafka-connect"', driver_records=0)
     assert [mill.run(limit=2).accounts["events"].read for _ in range(2)] == [2, 2]
     land(root, 5, [an_event(30), an_event(45)])
     mill.catch_up()

@@ -40,7 +40,8 @@ except EngineError as error:
 
 
 def a_mill(folder: Path, spark: Any, on_cluster: dict[str, Any], **settings: Any) -> Mill:
-    """The wide pipeline after a batch on this machine; all others are on the cluster."""
+    """The wide pipeline after a batch on this machine; all others are on the cluster, however few their records."""
+    settings = {"driver_records": 0, **settings}
     a_wide_mill(folder / "mill", spark, **settings)
     there = a_wide_project(folder / "mill", on_cluster, **settings)
     return Mill(there, spark, "wide")

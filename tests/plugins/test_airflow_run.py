@@ -40,7 +40,10 @@ def expected() -> Counter[tuple[datetime, str]]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The reference pipeline, and one whose published table breaks its contract, on a log of 302 records."""
+    """The reference pipeline, and one whose published table breaks its contract, on a log of 302 records.
+
+    Spark aggregates batches of more than 100 records, and smaller ones need none.
+    """
     from tidemill.log.file import FileLog
     from tidemill.log.records import NewRecord
 
@@ -50,7 +53,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pipelines").mkdir()
     (folder / "tidemill.toml").write_text(
         f'[spark]\ncores = 2\njars = "{ROOT / ".tidemill" / "jars"}"\n[spark.conf]\n'
-        '"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"\n[limits]\nbatch_records = 1000\n'
+        '"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"\n'
+        "[limits]\nbatch_records = 1000\ndriver_records = 100\n"
     )
     pipeline = (ROOT / "spark_jobs" / "pipelines" / "page_views.py").read_text()
     (folder / "pipelines" / "page_views.py").write_text(pipeline)

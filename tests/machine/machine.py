@@ -99,9 +99,9 @@ class Machine(RuleBasedStateMachine):
 
     @classmethod
     def declared(cls, folder: Path, session: Any) -> Mill:
-        """The pipeline."""
+        """The pipeline. Of its batches some are small enough to be aggregated without Spark, if there is one."""
         declared: dict[str, Any] = {"window": cls.model_of.window, "lateness": f"{LATENESS} s", "partitions": 2}
-        return sums(folder, session, **declared, maintenance={"state": f"{LATENESS} s"})
+        return sums(folder, session, **declared, driver_records=2, maintenance={"state": f"{LATENESS} s"})
 
     @staticmethod
     def as_shown(rows: list[dict[str, Any]]) -> Any:

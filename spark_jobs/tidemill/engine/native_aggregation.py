@@ -45,7 +45,8 @@ class NativeAggregation:
 
     def held(self, read: Read) -> Read:
         """The same records; those that may be read only once are in memory if this process will read them."""
-        if not self._is_small or not native_passes(read.streams, here=True):
+        once = any(not stream.scan.rereadable for stream in read.streams)
+        if not (once and self._is_small and native_passes(read.streams, here=True)):
             return read
         return Read(tuple(stream.over(self.fetched(stream.scan)) for stream in read.streams))
 

@@ -87,7 +87,8 @@ class _Bound:
 
 def _in_threads(run: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
     """The results of all tasks, in their order. A signal that interrupts this thread waits for none of them."""
-    waiting, results = deque(tasks_and_futures := [(task, Future[R]()) for task in tasks]), list[R]()
+    results = [(task, Future[R]()) for task in tasks]
+    waiting = deque(results)
 
     def work() -> None:
         with suppress(IndexError):
@@ -103,10 +104,9 @@ def _in_threads(run: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
             thread = Thread(target=work, daemon=True)
             thread.start()
             _started.add(thread)
-        results += (found.result() for _, found in tasks_and_futures)
+        return [found.result() for _, found in results]
     finally:
         waiting.clear()
-    return results
 
 
 @atexit.register

@@ -24,10 +24,11 @@ from tidemill.core.contract.schema import Array, DataType, Field, Object, nameab
 from tidemill.core.errors import ContractError
 from tidemill.engine.read.decode.json_columns import build
 from tidemill.engine.read.decode.json_faults import DEEPEST, explain, too_deep
+from tidemill.engine.read.decode.json_layouts import LaidOut, laid_out
 from tidemill.engine.read.decode.json_reading import Found, read_records
 from tidemill.engine.read.decode.json_structs import Shape, attribute
 from tidemill.engine.read.decode.options import check_options, time_unit, where
-from tidemill.engine.read.decode.rows import Decoded, assemble, one_array, readable
+from tidemill.engine.read.decode.rows import Decoded, Positions, assemble, one_array, readable
 from tidemill.tables.arrow_types import arrow_schema
 
 EXTRA = "_extra"
@@ -49,8 +50,25 @@ class JsonDecoder:
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
         """Decode records into typed rows, one each; a bad record gives an error and null columns."""
         text = readable(one_array(values))
-        records = text.texts.cast(pa.binary()).to_pylist()
-        faults = _too_deep(text.texts, records)
+        parts = list(laid_out(text.texts, self.shape, keep=self.keep))
+        left = _others(len(text.texts), [part.where for part in parts])
+        faults: dict[int, str] = {}
+        if len(left) or not parts:
+            records = text.texts if not parts else text.texts.take(pa.array(left))
+            part, found = self._one_by_one(records)
+            faults = {int(left[k]): fault for k, fault in found.items()}
+            parts.append(LaidOut(where=left[part.where], columns=part.columns, extras=part.extras))
+        columns = [_joined([part.columns[n] for part in parts]) for n in range(len(self.shape.fields))]
+        if self.keep:
+            columns.append(_joined([part.extras for part in parts]))
+        errors = text.errors | {int(text.where[k]): fault for k, fault in faults.items()}
+        where = np.concatenate([part.where for part in parts])
+        return assemble(self.schema, text.count, columns, text.where[where], errors)
+
+    def _one_by_one(self, texts: pa.StringArray) -> tuple[LaidOut, dict[int, str]]:
+        """Records that need not have a layout, and what is wrong with records, by position."""
+        records = texts.cast(pa.binary()).to_pylist()
+        faults = _too_deep(texts, records)
         for k in faults:
             records[k] = b""  # refused at once, and nothing below meets the depth
         found = read_records(records, self.shape, keep=self.keep)
@@ -62,10 +80,7 @@ class JsonDecoder:
             for misfit in built.misfits:
                 position = int(found.where[misfit.position])
                 faults.setdefault(position, misfit.explain(field.name, self.shape.unit))
-        if self.keep:
-            columns.append(_extra_column(found))
-        errors = text.errors | {int(text.where[k]): fault for k, fault in faults.items()}
-        return assemble(self.schema, text.count, columns, text.where[found.where], errors)
+        return LaidOut(where=found.where, columns=columns, extras=_extra_column(found)), faults
 
 
 def json_decoder(contract: Contract) -> JsonDecoder:
@@ -117,3 +132,15 @@ def _extra_column(found: Found) -> pa.StringArray:
     if not found.extras:
         return pa.nulls(len(found.rows), pa.string())
     return pa.array(found.extras, pa.binary()).cast(pa.string())
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _others(count: int, known: Sequence[Positions]) -> Positions:
+    """The positions that are not known, of `count` positions."""
+    others = np.ones(count, dtype=np.bool_)
+    for positions in known:
+        others[positions] = False
+    return np.flatnonzero(others)

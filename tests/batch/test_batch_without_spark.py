@@ -208,7 +208,7 @@ def test_unions_of_columns_with_different_types_are_left_to_spark(tmp_path: Path
 def test_explain_says_what_needs_no_spark(tmp_path: Path, spark: Any) -> None:
     mill = firings(tmp_path, spark, "TumblingBuffer(CountPolicy(3))", collect=False)
     flow = mill.project.pipeline("firings")
-    told = "in a batch of up to 200,000 records, DuckDB does it without Spark"
+    told = "in a batch of up to 1,000,000 records, DuckDB does it without Spark"
     assert told in _aggregating(mill.project, flow).lower().replace("duckdb", "DuckDB").replace("spark", "Spark")
     left = Project(mill.project.folder, replace(mill.project.settings, driver_records=0))
     assert "DuckDB" not in _aggregating(left, flow)

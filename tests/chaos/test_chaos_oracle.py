@@ -251,7 +251,7 @@ def test_write_of_another_pipeline_is_noticed(tmp_path: Path) -> None:
 def test_world_of_windows_alone_has_seats_that_need_spark_and_seats_that_do_not(tmp_path: Path, seed: int) -> None:
     world = make_world(tmp_path, ["sc://far:1"] * AT_ONCE, trigger="on_close", rows=False, seed=seed)
     assert left_to_spark_sql(world.load().pipeline(PIPELINE)) == ""
-    assert {Project.load(seat).settings.driver_records for seat in world.seats} == {0, 200_000}
+    assert {Project.load(seat).settings.driver_records for seat in world.seats} == {0, 1_000_000}
     assert world.load().settings.driver_records == 0
 
 

@@ -22,7 +22,7 @@ from tidemill.log.records import in_years
 from tidemill.stores.opened import opened
 
 _BATCH_ROWS = 1_000
-_RECORD_BYTES = 1_024
+_RECORD_BYTES = 256
 
 
 def read_records(scan: Scan) -> Iterator[Record]:
@@ -51,7 +51,7 @@ def read_records(scan: Scan) -> Iterator[Record]:
 
 
 def in_memory(scan: Scan, *, most: int) -> Scan:
-    """The records of Kafka in memory; the scan unchanged if they are more than `most`, or have over 1 KB on average.
+    """The records of Kafka in memory; the scan unchanged if they are more than `most`, or have over 256 bytes on average.
 
     Scans of other logs are unchanged, too.
 

@@ -53,7 +53,7 @@ class Settings:
     batch_records: int = 1_000_000
     partition_records: int | None = None
     driver_rows: int = 500_000
-    driver_records: int = 200_000
+    driver_records: int = 1_000_000
     writer: str | None = None
     aggregate: str = "auto"
     keep: timedelta = timedelta(days=7)
@@ -149,7 +149,7 @@ def read_settings(root: Path) -> Settings:
         batch_records=number("limits", "batch_records", 1_000_000),
         partition_records=number("limits", "partition_records", None),
         driver_rows=number("limits", "driver_rows", 500_000),
-        driver_records=number("limits", "driver_records", 200_000, least=0),
+        driver_records=number("limits", "driver_records", 1_000_000, least=0),
         keep=length("maintenance", "keep", "7 days"),
         state=length("maintenance", "state", "30 days"),
         load_timeout=length("project", "load_timeout", "25 seconds", least=1),

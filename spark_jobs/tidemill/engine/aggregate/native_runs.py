@@ -27,7 +27,7 @@ from tidemill.engine.storage.staged_rows import RowWriters
 Given = Sequence[Mapping[str, Any]]
 """The rows that native passes give, see `SCHEMA`."""
 
-_RECORD_BYTES = 1024
+_RECORD_BYTES = 256
 """This process reads so many bytes for each record that it may read; larger records are left to Spark."""
 
 _MOST_GIVEN = 2**29

@@ -43,7 +43,9 @@ def test_records_that_a_log_may_delete_are_kept_for_later_jobs(
     monkeypatch.setattr(input_stream, "records", lambda *_: "rows")
     flow, writer = a_flow(), typing.cast("Any", Writer())
     assert Stream.of(flow, flow.inputs[0], a_plan(), scan, writer).records == expected
-    assert writer.started  # Spark looks at the log when records are read, so a batch that has lost its place stops first.
+    assert (
+        writer.started
+    )  # Spark looks at the log when records are read, so a batch that has lost its place stops first.
 
 
 def test_every_scan_says_whether_its_records_can_be_read_again() -> None:

@@ -14,7 +14,7 @@ import pytest
 import tidemill
 from support.builders import EVENTS, NOW, a_flow, a_table
 from support.projects import an_event
-from tidemill import Pipeline
+from tidemill import Count, Pipeline
 from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.contract import Contract
@@ -160,3 +160,11 @@ def test_what_keeps_a_pipeline_from_the_workers_is_said(does: str, reason: str) 
     contracts = {"events": EVENTS, "counts": Contract(name="counts", version="1", fields=fields)}
     assert left_to_spark_sql(bind(pipeline.spec, contracts)).startswith(reason)
     assert bool(left_to_spark_sql(bind(pipeline.spec, contracts))) == bool(reason)
+
+
+def test_inputs_that_are_patterns_are_looked_at_before_they_have_topics() -> None:
+    with Pipeline("p", every="1 minute") as pipeline:
+        rows = pipeline.read(pattern="t.*", contract="events", event_time="ts").filter("upper(user) = user")
+        rows.aggregate(n=Count()).publish("counts", contract="counts")
+    counts = Contract(name="counts", version="1", fields=(Field(name="n", type=Scalar.LONG),))
+    assert left_to_spark_sql(bind(pipeline.spec, {"events": EVENTS, "counts": counts})).startswith("UPPER(user)")

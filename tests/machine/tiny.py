@@ -241,7 +241,7 @@ class TinyAttempt(Attempt):
         return TinyWriters(self.spark, driver_rows=self.driver_rows, writer="delta-rs")
 
     @staticmethod
-    def check_types(spark: Any, flow: Any, uris: Any) -> None:
+    def check_types(spark: Any, flow: Any, uris: Any, *, natively: bool) -> None:
         """Nothing is computed by expressions."""
 
     def read(self) -> Read:

@@ -26,6 +26,7 @@ from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_plan import nothing_here
+from tidemill.engine.aggregate.native_types import checked_natively
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.aggregating import Aggregating
@@ -109,9 +110,10 @@ class Attempt:
         )
 
     @staticmethod
-    def check_types(spark: Spark, flow: Flow, uris: Uris) -> None:
-        """Refuse a declaration whose types do not fit its contracts or tables (`tidemill.engine.aggregate.types`)."""
-        check_types(spark.session, flow, uris)
+    def check_types(spark: Spark, flow: Flow, uris: Uris, *, natively: bool) -> None:
+        """Refuse a declaration whose types do not fit contracts or tables; `natively`, without Spark if possible."""
+        if not (natively and checked_natively(flow, uris)):
+            check_types(spark.session, flow, uris)
 
     def read(self) -> Read:
         """Step 2: describe how the planned records become rows; they are read in step 3."""

@@ -94,7 +94,7 @@ def run_batch(
     sources, uris = Sources(log, project.side_tables(name)), project.uris(name)
     timed = Stopwatch(watcher=request.watcher)
     spark = Spark.later(partial(_start, project, name, session, timed))
-    accept = partial(_check_types, spark, flow, uris)
+    accept = partial(_check_types, project, spark, flow, uris)
     with project.lease(name, flow.spec.takeover_after) as lease:
         with timed.step("claim"):
             claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris), lease, accept)
@@ -124,12 +124,14 @@ def _start(project: Project, name: str, opens: Opens | None, timed: Stopwatch) -
         return opens() if opens else project_spark(project, name)
 
 
-def _check_types(spark: Spark, flow: Flow, uris: Uris, view: View) -> None:
+def _check_types(project: Project, spark: Spark, flow: Flow, uris: Uris, view: View) -> None:
     """Check the types of a new declaration before its first plan is written."""
+    settings = project.settings
     last = view.last_commit
     if last is None or last.logical_hash != flow.logical_hash:
         with explained(f"{flow.name}: types of the declaration"):
-            Attempt.check_types(spark, flow, uris)
+            natively = settings.aggregate == "auto" and settings.driver_records > 0
+            Attempt.check_types(spark, flow, uris, natively=natively)
 
 
 def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs

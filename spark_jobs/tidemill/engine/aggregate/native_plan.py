@@ -47,6 +47,13 @@ _PART = 100_000
 _INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
 """The prefixes of columns of branches."""
 
+FOLDED = (
+    Field(name=ROW, type=Scalar.INTEGER),
+    Field(name=PIECE, type=Scalar.LONG),
+    Field(name=TOLD, type=Scalar.STRING),
+)
+"""The columns that a fold adds to records."""
+
 _COUNTED = ("_partition", "_time", "_error", "_broken", "_rejected")
 
 
@@ -85,14 +92,18 @@ def left_to_spark_sql(flow: Flow, *, here: bool = False) -> str:
     With `here`, batches are small, and this process would do it.
     """
     try:
-        _united(_pass_anywhere(flow, source, here=here) for source in flow.inputs)
+        _united(pass_anywhere(flow, source, here=here) for source in flow.sources)
     except LeftToSpark as reason:
         return _INNER.sub("", str(reason))
     return ""
 
 
-def _pass_anywhere(flow: Flow, source: Input, *, here: bool) -> NativePass:
-    """The pass over an input in some batch."""
+def pass_anywhere(flow: Flow, source: Input, *, here: bool) -> NativePass:
+    """The pass over an input in some batch.
+
+    Raises:
+        LeftToSpark: Spark has to do it.
+    """
     decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
     branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
     text = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
@@ -102,7 +113,7 @@ def _pass_anywhere(flow: Flow, source: Input, *, here: bool) -> NativePass:
 def nothing_here(flow: Flow, sink: FiringSink) -> pa.Table | None:
     """One row: the partial aggregates of a table of firings over no record; None if Spark has to compute it."""
     try:
-        passes = _united(_pass_anywhere(flow, source, here=True) for source in flow.inputs)
+        passes = _united(pass_anywhere(flow, source, here=True) for source in flow.sources)
     except LeftToSpark:
         return None
     entering = [a.entering.output for native in passes for a in native.aggregations if a.table == sink.table]
@@ -135,14 +146,14 @@ def native_pass(  # noqa: PLR0913  what it reads, and where it runs
     source = counter.source
     own = dict.fromkeys([*_COUNTED, *([MARK] if source.watermark is not None else []), *(HIDDEN if of_rows else ())])
     wanted = [*own, *_columns(branches)]
-    branched = _translated(select(map(quoted, wanted), statement), tuple(schema_fields(decode.schema)))
+    branched = natively(select(map(quoted, wanted), statement), tuple(schema_fields(decode.schema)))
     counts = [renamed(text, name) for name, text in counter.expressions.items()]
     rules, late = source.contract.row_rules, [branch.late for branch in branches]
     return NativePass(
         topic=source.topic,
         decode=decode,
         branched=branched,
-        counted=_translated(select(counts, ROWS), branched.output),
+        counted=natively(select(counts, ROWS), branched.output),
         aggregations=tuple(_of_branch(branch, branched.output) for branch in branches),
         held=min(_HELD_BYTES, _MOST_BYTES // tasks // 2),
         most=_MOST_BYTES // tasks // 2,
@@ -163,7 +174,7 @@ def _of_branch(branch: Branch, columns: tuple[Field, ...]) -> Aggregation:
             return _aggregation(branch, sink, columns)
         case RowSink() as sink:
             published = select(fitted(sink.contract.fields), select(columns_of(branch), ROWS, where=branch.taken))
-            return Aggregation(sink.table, (), _translated(published, columns))
+            return Aggregation(sink.table, (), natively(published, columns))
         case FiringSink() as sink:
             return _folded(branch, sink, columns)
         case _:
@@ -174,13 +185,8 @@ def _folded(branch: Branch, sink: FiringSink, columns: tuple[Field, ...]) -> Agg
     """How rows of a branch are folded here: they enter it, and pieces of them are aggregated."""
     there = columns_of(branch)
     left = columns_left(sink, [*HIDDEN, *branch.columns])
-    entering = _translated(select(columns_folded(sink, left), select(there, ROWS, where=branch.taken)), columns)
-    told = (
-        Field(name=ROW, type=Scalar.INTEGER),
-        Field(name=PIECE, type=Scalar.LONG),
-        Field(name=TOLD, type=Scalar.STRING),
-    )
-    _translated(grouped_pieces(sink), (*(f for f in entering.output if f.name in left), *told))
+    entering = natively(select(columns_folded(sink, left), select(there, ROWS, where=branch.taken)), columns)
+    natively(grouped_pieces(sink), (*(f for f in entering.output if f.name in left), *FOLDED))
     return Aggregation(sink.table, sink.keys, entering)
 
 
@@ -197,12 +203,12 @@ def _aggregation(branch: Branch, sink: WindowedSink, columns: tuple[Field, ...])
         places = [PANE, PANE_END]
     else:
         entering = select(["*", renamed(pane_start(panes, "_time"), PANE)], entering)
-    enters = _translated(entering, columns)
+    enters = natively(entering, columns)
     partials = [renamed(text, name) for name, text in partials_of(sink).items()]
     names = [*places, *sink.keys]
     grouped = select([*map(quoted, names), *partials], ROWS, group_by=names)
-    partial = _translated(grouped, (*enters.output, *_times(places, enters.output)))
-    merged = _translated(folded_state(ROWS, sink, partial.output, (PANE,)), partial.output)
+    partial = natively(grouped, (*enters.output, *_times(places, enters.output)))
+    merged = natively(folded_state(ROWS, sink, partial.output, (PANE,)), partial.output)
     sessions = panes if isinstance(panes, SessionPanes) else None
     return Aggregation(sink.table, sink.keys, enters, partial, merged, sessions)
 
@@ -227,7 +233,12 @@ def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRow
     return tuple(found)
 
 
-def _translated(statement: str, columns: tuple[Field, ...]) -> Translation:
+def natively(statement: str, columns: tuple[Field, ...]) -> Translation:
+    """A statement for DuckDB over rows with these columns.
+
+    Raises:
+        LeftToSpark: Spark has to compute it.
+    """
     found = translated(statement, columns)
     if isinstance(found, str):
         raise LeftToSpark(found)

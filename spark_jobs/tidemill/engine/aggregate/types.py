@@ -17,25 +17,22 @@ from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.row_rules import patterns_of
-from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
-from tidemill.core.declare.operators import Publish
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl
 from tidemill.core.declare.type_checks import Foreign, check_fits, check_numbers, check_united
-from tidemill.core.errors import DeclarationError, Incompatible
+from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.text import quoted, renamed
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.aggregate_sql import partials_of, results
 from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
 from tidemill.engine.aggregate.firing_sql import OF_FIRINGS, merged_firings
+from tidemill.engine.aggregate.table_types import check_published, check_state, where_published
 from tidemill.engine.aggregate.time_zones import check_zone
 from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
 from tidemill.engine.read.decode import decoder_for
 from tidemill.engine.read.typed_rows import ANY_TIME, checked, row_schema
 from tidemill.engine.spark.query import ROWS, query
-from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.tables.arrow_types import schema_fields
-from tidemill.tables.create import type_text
-from tidemill.tables.handles import newest
 
 _SCALARS: dict[type[T.DataType], Scalar] = {
     T.StringType: Scalar.STRING,
@@ -65,15 +62,11 @@ def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
         DeclarationError: Spark cannot run an expression; or values could be lost, or depend on the clock.
         Incompatible: the state or a published table has columns of other types.
     """
-    for source in {s.name: s for s in (*flow.patterns, *flow.inputs) if s.watermark is not None}.values():
+    for source in (s for s in flow.sources if s.watermark is not None):
         with _told(f"{flow.spec.graph.where(source.name)}: Spark cannot run the watermark"):
             _decoded(session, source).selectExpr("*", *_NO_TOPIC).selectExpr(f"unix_micros({source.watermark})")
     for sink in flow.sinks:
-        where = next(
-            flow.spec.graph.where(name)
-            for name, operator in flow.spec.graph.operators.items()
-            if isinstance(operator, Publish) and operator.table == sink.table
-        )
+        where = where_published(flow, sink)
         with _told(f"{where}: Spark cannot run what {sink.table} is computed by"):
             _check(session, flow, sink, uris, where)
 
@@ -99,13 +92,13 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
         state = rows.groupBy(*map(quoted, sink.keys)).agg(
             *(F.expr(renamed(t, n)) for n, t in partials_of(sink).items())
         )
-        _check_state(flow, sink, uris, state)
+        check_state(flow, sink, uris, _types_of(state))
         published = query(session, merged_firings(ROWS, sink), state.selectExpr("*", *OF_FIRINGS))
     else:
         _check_numbers(rows, sink, where)
         check_zone(session, sink, where)
         state = partial_aggregates(rows, sink)
-        _check_state(flow, sink, uris, state)
+        check_state(flow, sink, uris, _types_of(state))
         _, text = results(finished_windows(ROWS, sink), sink)
         published = query(session, text, state.selectExpr("*", *_firing(sink)))
         columns = tuple(f.name for f in sink.computed)
@@ -113,7 +106,7 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
         if not isinstance(field.dataType, T.NullType):
             check_fits(where, field.name, data_type(field.dataType), sink.contract)
     _check_clock(published, where)
-    _check_published(flow, sink, uris)
+    check_published(flow, sink, uris)
 
 
 def empty_rows(session: SparkSession, flow: Flow, sink: Sink) -> DataFrame:
@@ -136,7 +129,7 @@ def _types_of(rows: DataFrame) -> dict[str, DataType | Foreign | None]:
 
 
 def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:
-    for source in {s.name: s for s in (*flow.patterns, *flow.inputs)}.values():
+    for source in flow.sources:
         for branch, path in branches_of(flow, source):
             if branch.sink is sink:
                 yield source, path, branch
@@ -167,40 +160,6 @@ def _check_numbers(rows: DataFrame, sink: StatefulSink, where: str) -> None:
         known = data_type(field.dataType)
         if not isinstance(known, Foreign):
             check_numbers(where, name, sink.aggregates[name], known)
-
-
-def _check_state(flow: Flow, sink: StatefulSink, uris: Uris, state: DataFrame) -> None:
-    """The state that a batch adds must have the types of the existing state."""
-    there = State.of(uris, sink)
-    if there is None:
-        return
-    new = {f.name.lower(): _shown(data_type(f.dataType)) for f in state.schema.fields}
-    for field in there.spec.fields:
-        before = spark_type(field.type)
-        now = new.get(field.name.lower(), before)
-        if now != before:
-            raise _incompatible(flow, f"the state of {sink.table}", field.name, before, now)
-
-
-def _check_published(flow: Flow, sink: Sink, uris: Uris) -> None:
-    handle = newest(uris.published_table(sink))
-    there = {f.name.lower(): f for f in handle.schema().fields} if handle is not None else {}
-    for field in sink.contract.fields:
-        column = there.get(field.name.lower())
-        if column is not None and type_text(column.type) != spark_type(field.type):
-            raise _incompatible(flow, f"table {sink.table}", field.name, type_text(column.type), spark_type(field.type))
-
-
-def _shown(found: DataType | Foreign) -> str:
-    return found.name if isinstance(found, Foreign) else spark_type(found)
-
-
-def _incompatible(flow: Flow, what: str, column: str, before: str, now: str) -> Incompatible:
-    return Incompatible(
-        f"{flow.name}: {what} has `{column}` as {before}, and it would be {now} now",
-        fix=f"build a new generation from the log: `tidemill rebuild {flow.name}`; the tables stay as they are until "
-        "it switches; or put the old type back",
-    )
 
 
 def _check_clock(rows: DataFrame, where: str) -> None:

@@ -28,6 +28,7 @@ from tidemill import (
     Pipeline,
     Quantiles,
     Sliding,
+    StdDev,
     Sum,
     Tumbling,
 )
@@ -74,6 +75,9 @@ AGGREGATES: Mapping[str, tuple[Aggregate, DataType]] = {
     "first_bytes": (Min("raw"), BINARY),
     "last_bytes": (Max("raw"), BINARY),
     "users": (ApproxDistinct("user"), LONG),
+    "mean": (Average("ratio"), Scalar.DOUBLE),
+    "spread": (StdDev("ratio"), Scalar.DOUBLE),
+    "least_ratio": (Min("ratio"), Scalar.DOUBLE),
 }
 KEYS: Mapping[str, DataType] = {
     "user": STRING,
@@ -101,10 +105,12 @@ VALUES: Mapping[DataType, Callable[[random.Random], Any]] = {
     LONG: lambda c: c.choice((None, 0, 1, -1, 2**32, -(2**32) - 1, LARGEST, -LARGEST - 1, c.randrange(-9, 9))),
     Scalar.DATE: one_of(date(1, 1, 1), date(1969, 12, 31), date(2026, 1, 1), date(9999, 12, 31)),
     Scalar.TIMESTAMP: one_of(START, START - timedelta(days=30_000), START + timedelta(microseconds=1)),
+    # Their sums are exact in any order.
+    Scalar.DOUBLE: one_of(0.0, 0.5, -1.25, 2.0**20),
     DecimalType(18, 9): one_of(Decimal("1.123456789"), Decimal("-999999999.999999999"), Decimal("0.000000001")),
     DecimalType(10, 2): one_of(Decimal("0.00"), Decimal("0.05"), Decimal("-0.05"), Decimal("99999999.99")),
 }
-OF_COLUMN = {"amount": LONG, "fine": DecimalType(18, 9), "ts": Scalar.TIMESTAMP, **KEYS}
+OF_COLUMN = {"amount": LONG, "ratio": Scalar.DOUBLE, "fine": DecimalType(18, 9), "ts": Scalar.TIMESTAMP, **KEYS}
 
 
 def a_sink(
@@ -138,7 +144,8 @@ def types_of_state(sink: WindowedSink) -> dict[str, DataType]:
         summed = {DecimalType(10, 2): DecimalType(20, 2), DecimalType(18, 9): DecimalType(28, 9), INTEGER: LONG}
         wide = summed.get(of, of) if isinstance(aggregate, Sum) else of
         wide = BINARY if isinstance(aggregate, ApproxDistinct) else wide
-        found |= {f"{name}__{part}": wide if part == "value" else LONG for part in aggregate.triple.partial}
+        types = {"value": wide, "sum": Scalar.DOUBLE, "squares": Scalar.DOUBLE}
+        found |= {f"{name}__{part}": types.get(part, LONG) for part in aggregate.triple.partial}
     return found
 
 
@@ -155,6 +162,11 @@ def state_of(aggregate: Aggregate, chance: random.Random) -> Iterator[Any]:
     """The state of some values, as its columns hold it; older rows have no halves of a sum."""
     if isinstance(aggregate, ApproxDistinct):
         yield None if chance.random() < 0.1 else a_sketch(chance.choice((0, 1, 5, 300, 5_000)), chance.randrange(3))
+        return
+    if isinstance(aggregate, Average | StdDev):
+        ratios = [v for v in (VALUES[Scalar.DOUBLE](chance) for _ in range(chance.randrange(4))) if v is not None]
+        told = {"sum": sum(ratios), "squares": sum(r * r for r in ratios)} if ratios else {}
+        yield from ({**told, "n": len(ratios)}.get(part) for part in aggregate.triple.partial)
         return
     if not isinstance(aggregate, Sum):
         of = OF_COLUMN[aggregate.expression] if isinstance(aggregate, Min | Max) else None
@@ -298,7 +310,6 @@ FILLED = Custom(
     partial={"v": "hll_sketch_agg(user, 12)"}, merge={"v": "hll_union_agg({v})"}, finish="hll_sketch_estimate({v})"
 )
 LEFT_TO_SPARK: Mapping[str, tuple[Aggregate, DataType, str]] = {
-    "doubles": (Average("amount"), Scalar.DOUBLE, "`x__sum`, which is double"),
     "sketches whose values are drawn": (Quantiles("amount"), Array(Scalar.DOUBLE), "KLL_MERGE_AGG_DOUBLE(`x__value`)"),
     "sketches that tell how they were filled": (FILLED, LONG, "HLL_SKETCH_ESTIMATE(`x__v`)"),
     "places in the log": (First("user"), STRING, "`x__value`, which is struct<`_offset`: bigint>"),
@@ -306,7 +317,6 @@ LEFT_TO_SPARK: Mapping[str, tuple[Aggregate, DataType, str]] = {
     "casts of dates": (Min("day"), Scalar.TIMESTAMP, "a cast of date to timestamp"),
 }
 STATE: Mapping[str, DataType] = {
-    "doubles": Scalar.DOUBLE,
     "sketches whose values are drawn": BINARY,
     "sketches that tell how they were filled": BINARY,
     "places in the log": Object((Field(name="_offset", type=LONG),)),

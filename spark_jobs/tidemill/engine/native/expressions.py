@@ -52,6 +52,7 @@ _MORE: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Literal: frozenset({"is_string"}),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset({"to", "safe"})),
     exp.Case: frozenset({"ifs", "default"}),
+    exp.Div: frozenset({"typed", "safe"}),
     exp.If: frozenset({"true", "false"}),
     exp.Between: frozenset({"low", "high"}),
     exp.Like: frozenset({"negate"}),
@@ -83,6 +84,9 @@ def _literal(of: Of, node: exp.Literal) -> Value:
 
 def _cast(of: Of, node: exp.Cast) -> Value:
     wanted = type_of(node.to)
+    if wanted is Scalar.DOUBLE and isinstance(node.this, exp.Literal):
+        infinite = node.this.is_string and node.this.this == "Infinity"
+        return Value("CAST('Infinity' AS DOUBLE)", wanted) if infinite else cast(number_literal(node.this), wanted)
     # Spark's number with the suffix of a type, such as 4294967296BD, is a cast for the parser.
     if isinstance(node.this, exp.Literal) and (isinstance(wanted, Decimal) or node.this.is_int):
         return Value(f"CAST({node.this.this} AS {duckdb_type(wanted)})", wanted) if _is_plain(node) else refuse(node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +24,10 @@ from tidemill.engine.native.values import (
     type_of,
 )
 
+_POWER = re.compile(r"(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_LONGEST = 1_000
+"""A division repeats its parts, so they may have so many characters."""
+
 _SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.SafeAdd: "+", exp.SafeMultiply: "*"}
 
 
@@ -36,17 +42,19 @@ _LOWER: Mapping[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
 def number_literal(node: exp.Literal) -> Value:
     """A written number in the type that Spark gives it: an integer, a long, or a decimal with as many digits."""
     text: str = node.this
+    if _POWER.fullmatch(text) and math.isfinite(float(text)) and not node.is_string:
+        return Value(text, Scalar.DOUBLE)
     whole, point, fraction = text.partition(".")
     if node.is_string or not (whole + fraction).isdecimal():
         return refuse(node)
     if not point and int(text) < 2**63:
         of = Scalar.INTEGER if int(text) < 2**31 else Scalar.LONG
-        return Value(text if of is Scalar.INTEGER else f"CAST({text} AS BIGINT)", of)
+        return Value(text if of is Scalar.INTEGER else f"CAST({text} AS BIGINT)", of, written=text)
     digits = max(len((whole + fraction).lstrip("0")), len(fraction), 1)
     if digits > DIGITS:
         return refuse(node)
     wanted = Decimal(digits, len(fraction))
-    return Value(f"CAST({text} AS {duckdb_type(wanted)})", wanted)
+    return Value(f"CAST({text} AS {duckdb_type(wanted)})", wanted, written=text)
 
 
 def _negated(of: Of, node: exp.Neg) -> Value:
@@ -58,7 +66,7 @@ def _negated(of: Of, node: exp.Neg) -> Value:
     if isinstance(written, exp.TryCast) and _is_written(written) and int(written.this.this.partition(".")[0]) >= 2**63:
         return refuse(node)
     value = _number(of, written)
-    return Value(f"(-{value.text})", value.type)
+    return Value(f"(-{value.text})", value.type, written=value.written and f"-{value.written}")
 
 
 def _is_written(node: exp.Expr) -> bool:
@@ -70,7 +78,7 @@ def _is_written(node: exp.Expr) -> bool:
 
 def _arithmetic(of: Of, node: exp.Binary) -> Value:
     left, right, sign = _number(of, node.this), _number(of, node.expression), _SIGNS[type(node)]
-    if is_whole(left) and is_whole(right):
+    if Scalar.DOUBLE in (left.type, right.type) or (is_whole(left) and is_whole(right)):
         left, right = alike([left, right])
         return Value(f"({left.text} {sign} {right.text})", left.type)
     if any(is_whole(value) and _is_written(n) for n, value in ((node.this, left), (node.expression, right))):
@@ -112,6 +120,38 @@ def _shifted(of: Of, node: exp.BitwiseRightShift) -> Value:
     return Value(f"({value.text} >> {_constant(node.expression, most=63)})", Scalar.LONG)
 
 
+def _quotient(of: Of, node: exp.Div | exp.SafeDivide) -> Value:
+    """A division of doubles or integers: null, or an error, where the divisor is zero."""
+    values = [_number(of, part) for part in (node.this, node.expression)]
+    if any(isinstance(v.type, Decimal) for v in values) and not any(v.type is Scalar.DOUBLE for v in values):
+        return refuse(node)
+    dividend, divisor = (cast(value, Scalar.DOUBLE).text for value in values)
+    if values[1].written and float(values[1].written):
+        return Value(f"({dividend} / {divisor})", Scalar.DOUBLE)
+    if len(dividend + divisor) > _LONGEST:
+        return refuse(node)
+    if isinstance(node, exp.SafeDivide):
+        return Value(f"CASE WHEN {divisor} <> 0 THEN {dividend} / {divisor} END", Scalar.DOUBLE)
+    # DuckDB's own division gives infinity. The cast fails for every divisor, and Spark says what is wrong.
+    fails = f"CAST('/' || CAST({divisor} AS VARCHAR) || '/' AS DOUBLE)"
+    zero = f"{divisor} = 0 AND {dividend} IS NOT NULL"
+    return Value(f"CASE WHEN {zero} THEN {fails} ELSE {dividend} / {divisor} END", Scalar.DOUBLE)
+
+
+def _root(of: Of, node: exp.Sqrt) -> Value:
+    # For a negative number, DuckDB raises an error where Spark gives NaN.
+    return Value(f"sqrt({cast(_number(of, node.this), Scalar.DOUBLE).text})", Scalar.DOUBLE)
+
+
+def _absolute(of: Of, node: exp.Abs) -> Value:
+    value = _number(of, node.this)
+    return refuse(node) if isinstance(value.type, Decimal) else Value(f"abs({value.text})", value.type)
+
+
+def _is_nan(of: Of, node: exp.IsNan) -> Value:
+    return Value(f"coalesce(isnan({cast(_number(of, node.this), Scalar.DOUBLE).text}), FALSE)", Scalar.BOOLEAN)
+
+
 def _divided(of: Of, node: exp.IntDiv) -> Value:
     return Value(f"({_whole(of, node.this).text} // {_constant(node.expression)})", Scalar.LONG)
 
@@ -134,6 +174,8 @@ def _try_sum(of: Of, node: exp.Anonymous) -> Value:
 
 def _total(value: Value, word: str) -> Value:
     wanted: DataType = Scalar.LONG
+    if value.type is Scalar.DOUBLE:
+        return Value(f"sum({value.text})", Scalar.DOUBLE)
     if isinstance(value.type, Decimal):
         # DuckDB lets a sum have 39 digits.
         if value.type.precision + 10 > DIGITS:
@@ -144,7 +186,7 @@ def _total(value: Value, word: str) -> Value:
 
 def _number(of: Of, node: exp.Expr) -> Value:
     value = of(node)
-    return value if is_whole(value) or isinstance(value.type, Decimal) else refuse(node)
+    return value if is_whole(value) or isinstance(value.type, Decimal) or value.type is Scalar.DOUBLE else refuse(node)
 
 
 def _whole(of: Of, node: exp.Expr) -> Value:
@@ -170,6 +212,10 @@ RULES_OF_NUMBERS: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
     exp.BitwiseOr: _bits,
     exp.BitwiseRightShift: _shifted,
     exp.IntDiv: _divided,
+    **dict.fromkeys((exp.Div, exp.SafeDivide), _quotient),
+    exp.Sqrt: _root,
+    exp.Abs: _absolute,
+    exp.IsNan: _is_nan,
     exp.Sum: _sum,
 }
 

@@ -144,5 +144,7 @@ def _group_by(of: Of, node: exp.Select) -> str:
         return ""
     if any(part for name, part in group.args.items() if name != "expressions"):
         refuse(group)
-    keys = [of(key).text if isinstance(key, exp.Column) else refuse(key) for key in group.expressions]
-    return f" GROUP BY {', '.join(keys)}"
+    keys = [of(key) if isinstance(key, exp.Column) else refuse(key) for key in group.expressions]
+    if any(key.type is Scalar.DOUBLE for key in keys):
+        raise Untranslatable("groups of doubles")
+    return f" GROUP BY {', '.join(key.text for key in keys)}"

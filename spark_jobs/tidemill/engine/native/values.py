@@ -19,6 +19,7 @@ _DUCKDB = {
     Scalar.BOOLEAN: "BOOLEAN",
     Scalar.INTEGER: "INTEGER",
     Scalar.LONG: "BIGINT",
+    Scalar.DOUBLE: "DOUBLE",
     Scalar.DATE: "DATE",
     Scalar.TIMESTAMP: "TIMESTAMPTZ",
 }
@@ -28,6 +29,7 @@ _WRITTEN = {
     exp.DType.BOOLEAN: Scalar.BOOLEAN,
     exp.DType.INT: Scalar.INTEGER,
     exp.DType.BIGINT: Scalar.LONG,
+    exp.DType.DOUBLE: Scalar.DOUBLE,
     exp.DType.DATE: Scalar.DATE,
     exp.DType.TIMESTAMPTZ: Scalar.TIMESTAMP,
 }
@@ -43,11 +45,12 @@ class Untranslatable(Exception):
 class Value:
     """An expression in DuckDB's SQL and its type; the type of `NULL` is None.
 
-    The text is empty for a column that DuckDB does not get, because of its type.
+    The text is empty for a column that DuckDB does not get, because of its type. `written` is a written number.
     """
 
     text: str
     type: DataType | None
+    written: str = ""
 
 
 Of = Callable[[exp.Expr], Value]
@@ -102,6 +105,8 @@ def cast(value: Value, to: DataType, *, fails: bool = False) -> Value:
     """
     if value.type == to:
         return value
+    if to is Scalar.DOUBLE:
+        return _double(value)
     if value.type is Scalar.BOOLEAN and to in DIGITS_OF:
         return Value(f"CAST({value.text} AS {duckdb_type(to)})", to)
     if not (value.type is None or (is_whole(value) and to is Scalar.STRING) or _are_numbers((value.type, to))):
@@ -110,6 +115,15 @@ def cast(value: Value, to: DataType, *, fails: bool = False) -> Value:
     cut = isinstance(value.type, Decimal) and not isinstance(to, Decimal)
     text = f"trunc({value.text})" if cut else value.text
     return Value(f"{'CAST' if fails else 'TRY_CAST'}({text} AS {duckdb_type(to)})", to)
+
+
+def _double(value: Value) -> Value:
+    if value.written:
+        return Value(f"{value.written}e0", Scalar.DOUBLE)
+    if value.type is not None and not is_whole(value):
+        # DuckDB divides two doubles for a decimal, which rounds twice.
+        raise Untranslatable(f"a cast of {spark_type(value.type)} to double")
+    return Value(f"CAST({value.text} AS DOUBLE)", Scalar.DOUBLE)
 
 
 def alike(values: Sequence[Value]) -> list[Value]:
@@ -126,6 +140,8 @@ def alike(values: Sequence[Value]) -> list[Value]:
 
 
 def _widest(types: set[DataType]) -> DataType:
+    if Scalar.DOUBLE in types and _are_numbers(types - {Scalar.DOUBLE}):
+        return Scalar.DOUBLE
     if not _are_numbers(types):
         raise Untranslatable(f"one value of the types {', '.join(sorted(map(spark_type, types)))}")
     decimals = [t if isinstance(t, Decimal) else Decimal(DIGITS_OF[t]) for t in types]  # type: ignore[index]

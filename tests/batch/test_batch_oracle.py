@@ -13,18 +13,13 @@ import pytest
 from support.drawn_expressions import Overflow
 from support.pipeline_oracle import Oracle, Told
 from support.projects import NO_SPARK, Mill, a_project, sorted_rows
-from support.random_pipelines import CLOCK, Drawn, draw, fed
+from support.random_pipelines import CLOCK, draw, fed
 from tidemill.core.errors import DeclarationError
 from tidemill.engine.attempt import Attempt
 
 pytestmark = pytest.mark.spark
 
 SHORT, LONG = 20, 300
-
-
-def needs_spark(drawn: Drawn) -> bool:
-    """Whether Spark may be asked: it tells of numbers that overflow, and writes late rows that have a decimal."""
-    return drawn.may_fail or any("p" in table.columns and table.bounded for table in drawn.tables)
 
 
 def read_back(mill: Mill) -> dict[str, list[dict[str, Any]]]:
@@ -56,7 +51,8 @@ def test_batches_give_what_the_oracle_says(
     # The types of a declaration are checked by Spark; `test_batch_worker_pass` declares the same pipelines with it.
     monkeypatch.setattr(Attempt, "check_types", lambda *_: None)
     drawn = draw(random.Random(seed))
-    spark = request.getfixturevalue("spark") if needs_spark(drawn) else NO_SPARK
+    # Only where a number may overflow, Spark is asked what to say.
+    spark = request.getfixturevalue("spark") if drawn.may_fail else NO_SPARK
     mill = Mill(a_project(tmp_path, drawn.pipeline, drawn.contracts), spark, "drawn")
     mill.log.create_topic("events", partitions=2)
     [source] = mill.project.pipeline("drawn").inputs

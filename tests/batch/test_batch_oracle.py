@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from support.drawn_expressions import Overflow
 from support.pipeline_oracle import Oracle, Told
 from support.projects import NO_SPARK, Mill, a_project, sorted_rows
-from support.random_pipelines import CLOCK, draw, fed
+from support.random_pipelines import CLOCK, Drawn, draw, fed
 from tidemill.core.errors import DeclarationError
 from tidemill.engine.attempt import Attempt
 
@@ -42,22 +43,12 @@ def told_by(commit: Any) -> Told:
     return told
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(SHORT), *(pytest.param(n, marks=pytest.mark.long) for n in range(SHORT, LONG))]
-)
-def test_batches_give_what_the_oracle_says(
-    tmp_path: Path, request: pytest.FixtureRequest, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The types of a declaration are checked by Spark; `test_batch_worker_pass` declares the same pipelines with it.
-    monkeypatch.setattr(Attempt, "check_types", lambda *_: None)
-    drawn = draw(random.Random(seed))
-    # Only where a number may overflow, Spark is asked what to say.
-    spark = request.getfixturevalue("spark") if drawn.may_fail else NO_SPARK
-    mill = Mill(a_project(tmp_path, drawn.pipeline, drawn.contracts), spark, "drawn")
+def check(drawn: Drawn, batches: Sequence[Sequence[list[bytes | None]]], folder: Path, spark: Any) -> None:
+    """Run batches of a pipeline, and compare each of them with the oracle."""
+    mill = Mill(a_project(folder, drawn.pipeline, drawn.contracts), spark, "drawn")
     mill.log.create_topic("events", partitions=2)
     [source] = mill.project.pipeline("drawn").inputs
     oracle = Oracle(drawn=drawn, contract=source.contract)
-    batches = fed(seed)
     for number, values in enumerate(batches, start=1):
         for partition, part in enumerate(values):
             mill.feed(part, partition=partition)
@@ -72,3 +63,21 @@ def test_batches_give_what_the_oracle_says(
             return
         assert told_by(mill.run(clock=CLOCK, drain=drain)) == told
         assert read_back(mill) == oracle.tables
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(SHORT), *(pytest.param(n, marks=pytest.mark.long) for n in range(SHORT, LONG))]
+)
+def test_batches_give_what_the_oracle_says(
+    tmp_path: Path, request: pytest.FixtureRequest, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The types of a declaration are checked by Spark; `test_batch_worker_pass` declares the same pipelines with it.
+    monkeypatch.setattr(Attempt, "check_types", lambda *_: None)
+    drawn = draw(random.Random(seed))
+    # Only where a number may overflow, Spark is asked what to say.
+    check(drawn, fed(seed), tmp_path, request.getfixturevalue("spark") if drawn.may_fail else NO_SPARK)
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 60))])
+def test_batches_that_only_spark_computes_give_what_the_oracle_says(tmp_path: Path, spark: Any, seed: int) -> None:
+    check(draw(random.Random(seed), wide=True), fed(seed, wide=True), tmp_path, spark)

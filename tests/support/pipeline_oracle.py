@@ -11,15 +11,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from engine.decode.slow_decoders import slow_decode
-from support.drawn_expressions import AGGREGATES, COLUMNS, FILTERS, Row
+from support.drawn_expressions import COLUMNS, FILTERS, Row
 from support.projects import NOW, sorted_rows
-from support.random_pipelines import BROKEN, CLOCK, DELAY, SECOND, WINDOWS, Drawn, Table, Window
+from support.random_pipelines import ALL_AGGREGATES, ALL_WINDOWS, BROKEN, CLOCK, DELAY, SECOND, Drawn, Table, Window
+from support.wide_expressions import WIDE_COLUMNS, WIDE_FILTERS
 from tidemill.core.contract.contract import Contract
+
+_FILTERS, _COLUMNS = {**FILTERS, **WIDE_FILTERS}, {**COLUMNS, **WIDE_COLUMNS}
 
 BEGINNING, END = -(2**63), 2**63 - 1
 """The watermarks before all records and after the last one."""
@@ -118,13 +122,14 @@ class Oracle:
 
     def _enter(self, row: Row, time: int, place: Row, told: Told) -> str:
         """Bring an accepted row to all tables: what becomes of it."""
-        if any(FILTERS[text](row) is not True for text in self.drawn.filters):
+        if any(_FILTERS[text](row) is not True for text in self.drawn.filters):
             return "filtered"
         used = {column for table in self.drawn.tables for column in table.columns}
-        added = {name: COLUMNS[name][text](row) for name, text in self.drawn.columns.items() if name in used}
-        whole, fates = {**row, **added}, list[bool]()
+        added = {name: _COLUMNS[name][text](row) for name, text in self.drawn.columns.items() if name in used}
+        whole = {**row, **added, "_place": (time, place["partition"], place["offset"])}
+        fates = list[bool]()
         for table in self.drawn.tables:
-            windows = tuple(windows_of(WINDOWS[table.window], time)) if table.bounded else ((BEGINNING, END),)
+            windows = tuple(windows_of(ALL_WINDOWS[table.window], time)) if table.bounded else ((BEGINNING, END),)
             accepted = tuple(each for each in windows if each[1] + table.lateness * SECOND > self.watermark)
             fates.append(bool(accepted))
             if accepted:
@@ -154,7 +159,7 @@ class Oracle:
     def _visible(self, table: Table) -> Mapping[Place, list[Taken]]:
         """The windows that readers see, with their rows."""
         there = self.taken.get(table.name, [])
-        window = WINDOWS[table.window]
+        window = ALL_WINDOWS[table.window]
         found: dict[Place, list[Taken]] = {}
         for bounds, each in _joined(there, window.gap) if window.gap else _apart(there):
             if table.trigger == "on_update" or bounds[1] <= self.watermark:
@@ -165,7 +170,7 @@ class Oracle:
         for ((start, end), key), taken in self._visible(table).items():
             bounds = {"window_start": moment(start), "window_end": moment(end)} if table.bounded else {}
             rows = [each.row for each in taken]
-            values = {name: AGGREGATES[call].of(rows) for name, call in table.aggregates.items()}
+            values = {name: ALL_AGGREGATES[call].of(rows) for name, call in table.aggregates.items()}
             yield {**bounds, **dict(zip(table.keys, key, strict=True)), **values}
 
 
@@ -199,11 +204,26 @@ def windows_of(window: Window, time: int) -> Iterator[Bounds]:
     if window.gap:
         yield time, time + window.gap
         return
+    if window.unit:
+        yield _of_calendar(window.unit, moment(time).astimezone(ZoneInfo(window.zone)))
+        return
     # Any start that is aligned and early enough is good to begin with.
     start = window.offset + (time - window.offset) // window.slide * window.slide - 100 * window.slide
     for first in range(start, time + 1, window.slide):
         if first <= time < first + window.size:
             yield first, first + window.size
+
+
+def _of_calendar(unit: str, local: datetime) -> Bounds:
+    """The day, the week or the month that a moment belongs to in its zone."""
+    start = local.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    if unit == "month":
+        start = start.replace(day=1)
+        end = (start + timedelta(days=31)).replace(day=1)
+    else:
+        start -= timedelta(days=start.weekday() if unit == "week" else 0)
+        end = start + timedelta(days=7 if unit == "week" else 1)
+    return micros(start.replace(tzinfo=local.tzinfo)), micros(end.replace(tzinfo=local.tzinfo))
 
 
 def _apart(there: Sequence[Taken]) -> Iterator[tuple[Bounds, Taken]]:
@@ -245,5 +265,10 @@ def _less(time: int | None) -> int | None:
 
 def as_json(row: Row) -> dict[str, Any]:
     """A row as one reads it from JSON: without nulls, and dates as text."""
-    plain = {name: value if isinstance(value, (str, int, Decimal)) else str(value) for name, value in row.items()}
-    return {name: plain[name] for name in row if row[name] is not None}
+    return {name: _in_json(value) for name, value in row.items() if value is not None}
+
+
+def _in_json(value: Any) -> Any:
+    if isinstance(value, float):
+        return Decimal(value)
+    return str(value) if isinstance(value, date) else value

@@ -1,4 +1,7 @@
-"""Random pipelines over records of all scalar types, and random records of every fate for them."""
+"""Random pipelines over records of all types, and random records of every fate for them.
+
+Pipelines that are drawn `wide` also have what only Spark computes: doubles, arrays and windows of the calendar.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, NamedTuple
 
 from support.drawn_expressions import AGGREGATES, COLUMNS, FILTERS, MAY_FAIL
 from support.projects import NOW
+from support.wide_expressions import WIDE_AGGREGATES, WIDE_COLUMNS, WIDE_FILTERS
 
 CONTRACT = """
 apiVersion: v3.1.0
@@ -35,6 +39,10 @@ schema:
       - {type: custom, engine: tidemill, name: odd, implementation: "a & 1L = 1L", severity: warning}
 """
 
+_WIDE_COLUMNS = """      - {name: r, logicalType: number}
+      - {name: l, logicalType: array, items: {logicalType: string}}
+"""
+WIDE_CONTRACT = CONTRACT.replace("    quality:", f"{_WIDE_COLUMNS}    quality:")
 TABLE = (
     CONTRACT[: CONTRACT.index("    customProperties")].replace("readings", "t")
     + """    properties:
@@ -47,12 +55,17 @@ SECOND = 1_000_000
 
 
 class Window(NamedTuple):
-    """Windows of a `size` that start every `slide` from `offset`, or sessions with a `gap`; microseconds."""
+    """Windows of a `size` that start every `slide` from `offset`, or sessions with a `gap`; microseconds.
+
+    Windows of the calendar are each `unit` in `zone`.
+    """
 
     size: int = 0
     slide: int = 0
     offset: int = 0
     gap: int = 0
+    unit: str = ""
+    zone: str = ""
 
 
 GLOBAL = "Global()"
@@ -66,6 +79,12 @@ WINDOWS = {
     'Session("1 seconds")': Window(gap=SECOND),
     GLOBAL: Window(),
 }
+WIDE_WINDOWS = {
+    f'Calendar("{unit}", "{zone}")': Window(unit=unit, zone=zone)
+    for unit, zone in (("day", "Europe/Berlin"), ("week", "America/New_York"), ("month", "Asia/Kolkata"))
+}
+ALL_WINDOWS = {**WINDOWS, **WIDE_WINDOWS}
+ALL_AGGREGATES = {**AGGREGATES, **WIDE_AGGREGATES}
 TYPES = {
     "t": "string",
     "u": "string",
@@ -101,7 +120,7 @@ class Table(NamedTuple):
     @property
     def columns(self) -> frozenset[str]:
         """The columns of records that it uses."""
-        return frozenset({*self.keys, *(c for call in self.aggregates.values() for c in AGGREGATES[call].reads)})
+        return frozenset({*self.keys, *(c for call in self.aggregates.values() for c in ALL_AGGREGATES[call].reads)})
 
 
 class Drawn(NamedTuple):
@@ -123,24 +142,28 @@ class Drawn(NamedTuple):
         return self.columns["y"] == MAY_FAIL and any("y" in table.columns for table in self.tables)
 
 
-def draw(chance: random.Random) -> Drawn:
+def draw(chance: random.Random, *, wide: bool = False) -> Drawn:
     """A pipeline with one or two tables."""
-    filters = tuple(chance.sample(sorted(FILTERS), chance.randrange(3)))
-    columns = {name: chance.choice(sorted(texts)) for name, texts in COLUMNS.items()}
-    tables = tuple(_table(chance, f"table_{number}") for number in range(chance.choice((1, 1, 2))))
+    filters = tuple(chance.sample(sorted({**FILTERS, **(WIDE_FILTERS if wide else {})}), chance.randrange(3)))
+    added = {**COLUMNS, **(WIDE_COLUMNS if wide else {})}
+    columns = {name: chance.choice(sorted(texts)) for name, texts in added.items()}
+    tables = tuple(_table(chance, f"table_{number}", wide=wide) for number in range(chance.choice((1, 1, 2))))
     clock = chance.choice(CLOCKS)
     steps = "".join(f".filter({text!r})" for text in filters)
-    added = ", ".join(f'{name}="{text}"' for name, text in columns.items())
+    named = ", ".join(f'{name}="{text}"' for name, text in columns.items())
     read = f'readings = pipeline.read("events", contract="readings", event_time="ts", {clock})'
-    body = "\n    ".join([read, f"rows = (readings{steps}.with_columns({added}))", *map(_text_of, tables)])
+    body = "\n    ".join([read, f"rows = (readings{steps}.with_columns({named}))", *map(_text_of, tables)])
     text = f"from tidemill import *\n\nwith Pipeline('drawn', every='1 minute') as pipeline:\n    {body}\n"
-    contracts = {"readings": CONTRACT, **{table.name: _contract_of(table) for table in tables}}
+    contracts = {
+        "readings": WIDE_CONTRACT if wide else CONTRACT,
+        **{table.name: _contract_of(table) for table in tables},
+    }
     return Drawn(text, contracts, filters, columns, clock != CLOCKS[0], tables)
 
 
-def _table(chance: random.Random, name: str) -> Table:
-    keys, window = chance.choice(KEYS), chance.choice(sorted(WINDOWS))
-    chosen = chance.sample(sorted(AGGREGATES), chance.randrange(1, 6))
+def _table(chance: random.Random, name: str, *, wide: bool) -> Table:
+    keys, window = chance.choice(KEYS), chance.choice(sorted(ALL_WINDOWS if wide else WINDOWS))
+    chosen = chance.sample(sorted(ALL_AGGREGATES if wide else AGGREGATES), chance.randrange(1, 6))
     aggregates = {f"v{number}": call for number, call in enumerate(chosen)}
     lateness = 0 if window == GLOBAL else chance.choice((0, 2, 20))
     trigger = "on_update" if window == GLOBAL else chance.choice(("on_close", "on_update"))
@@ -161,7 +184,7 @@ def _contract_of(table: Table) -> str:
     types = {
         **({"window_start": "timestamp", "window_end": "timestamp"} if table.bounded else {}),
         **{key: TYPES[key] for key in table.keys},
-        **{name: AGGREGATES[call].type for name, call in table.aggregates.items()},
+        **{name: ALL_AGGREGATES[call].type for name, call in table.aggregates.items()},
     }
     columns = "".join(f"      - {{name: {name}, logicalType: {of}}}\n" for name, of in types.items())
     head = CONTRACT[: CONTRACT.index("    customProperties")].replace("readings", table.name)
@@ -199,17 +222,21 @@ RARE = (
 """Good records as few write them: of 1969, with a field twice, with blanks around, with more fields."""
 
 
-def records(chance: random.Random, count: int, until: int) -> list[bytes | None]:
-    """Records of some `until` seconds: most are good, some are broken, early, late or far in the future."""
-    return [_record(chance, until) for _ in range(count)]
+def records(chance: random.Random, count: int, until: int, *, wide: bool = False) -> list[bytes | None]:
+    """Records of some `until` seconds: most are good, some are broken, early, late or far in the future.
+
+    Those for `wide` pipelines have more fields, and are of as many hours.
+    """
+    return [_record(chance, until, wide=wide) for _ in range(count)]
 
 
-def _record(chance: random.Random, until: int) -> bytes | None:
+def _record(chance: random.Random, until: int, *, wide: bool) -> bytes | None:
     if chance.random() < 0.08:
         return chance.choice([*BROKEN, *RARE])
     # Whole seconds let records meet the bounds of windows.
     micros = chance.choice((0, chance.randrange(1_000_000)))
-    at = NOW + timedelta(seconds=chance.randrange(-20, until), microseconds=micros)
+    second = chance.randrange(-20, until)
+    at = NOW + timedelta(hours=(second - max(SECONDS)) if wide else 0, seconds=second, microseconds=micros)
     values: dict[str, Any] = {
         "ts": at.astimezone(UTC).isoformat(),
         "t": chance.choice(TEXTS),
@@ -220,17 +247,23 @@ def _record(chance: random.Random, until: int) -> bytes | None:
         "d": chance.choice((None, *(str(date(y, 2, 28)) for y in (1, 1969, 2026)))),
         "p": chance.choice((None, 0, 0.05, -1.5, 99999999.99)),
     }
+    if wide:
+        values["r"] = chance.choice((None, 0, 0.25, -7.5, 1e3, 3))
+        values["l"] = chance.choice((None, [], ["a"], ["b", None, "a"], [None], ["a", "b", "a", ""]))
     return json.dumps({name: value for name, value in values.items() if chance.random() < 0.95}).encode()
 
 
 CLOCK = datetime(2026, 1, 1, 1, tzinfo=UTC)
 """The clock of all batches."""
 
+SECONDS = (30, 60, 90)
+"""How far the records of each batch come."""
 
-def fed(seed: int) -> list[tuple[list[bytes | None], list[bytes | None]]]:
+
+def fed(seed: int, *, wide: bool = False) -> list[tuple[list[bytes | None], list[bytes | None]]]:
     """The records of three batches, each of two partitions."""
     chance = random.Random(seed)
-    return [(records(chance, chance.randrange(1, 40), n), records(chance, chance.randrange(40), n)) for n in SECONDS]
-
-
-SECONDS = (30, 60, 90)
+    return [
+        (records(chance, chance.randrange(1, 40), n, wide=wide), records(chance, chance.randrange(40), n, wide=wide))
+        for n in SECONDS
+    ]

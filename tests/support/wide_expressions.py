@@ -39,7 +39,7 @@ WIDE_FILTERS: Mapping[str, OfRow] = {
     "r > 0.25D": strict(lambda r: r > 0.25, "r"),
     "r <= i": strict(lambda r, i: r <= i, "r", "i"),
     "array_contains(l, 'a')": lambda row: contains(row["l"], "a"),
-    "size(l) < 3": lambda row: (-1 if row["l"] is None else len(row["l"])) < 3,
+    "size(l) < 3": strict(lambda items: len(items) < 3, "l"),
 }
 
 WIDE_COLUMNS: Mapping[str, Mapping[str, OfRow]] = {

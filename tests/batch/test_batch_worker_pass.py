@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, a_project, rows_of, sorted_rows
-from support.random_pipelines import CLOCK, CONTRACT, TABLE, draw, records
+from support.random_pipelines import CLOCK, CONTRACT, TABLE, draw, fed
 from support.ways import WAYS
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import DeclarationError
@@ -34,12 +34,15 @@ def clocks(commit: Any) -> Any:
 
 
 def run_all(mill: Mill, seed: int) -> list[Any]:
-    """The batches of some records: what each counted, and where it left the pipeline."""
-    chance, told = random.Random(seed), []
-    for until in (30, 60, 90):
-        for partition in range(2):
-            mill.feed(records(chance, chance.randrange(40), until), partition=partition)
-        commit = mill.run(clock=CLOCK, drain=until == 90)
+    """The batches of some records: what each counted, and where it left the pipeline; or why one failed."""
+    told, batches = list[Any](), fed(seed)
+    for number, values in enumerate(batches, start=1):
+        for partition, part in enumerate(values):
+            mill.feed(part, partition=partition)
+        try:
+            commit = mill.run(clock=CLOCK, drain=number == len(batches))
+        except DeclarationError as error:
+            return [*told, (error.message, error.fix)]
         told.append((commit.accounts, commit.position.watermark, clocks(commit), commit.refused_windows))
         told.append((commit.warned, commit.reasons, commit.panes, commit.published, commit.broken))
     return told
@@ -59,7 +62,7 @@ def state_of(mill: Mill) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 60))])
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 300))])
 def test_all_that_aggregate_give_the_same(
     tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,10 +78,14 @@ def test_all_that_aggregate_give_the_same(
     here, workers, there = (a_mill(tmp_path, spark, seed, way) for way in WAYS)
     assert left_to_spark_sql(here.project.pipeline("drawn")) == ""
     mine = [run_all(mill, seed) for mill in (here, workers)]
-    assert len(found) == 6
-    assert None not in found
+    whole = len(mine[0]) == 6
+    assert whole or draw(random.Random(seed)).may_fail
+    # A pass gives up where a number overflows, so that Spark says what is wrong.
+    assert found.count(None) == (0 if whole else 2)
+    assert len(found) == 2 * (len(mine[0]) // 2 + (not whole))
+    passes = len(found)
     assert mine == [run_all(there, seed)] * 2
-    assert len(found) == 6
+    assert len(found) == passes
     for mill in (here, workers):
         assert mill.everything() == there.everything()
         assert state_of(mill) == state_of(there)

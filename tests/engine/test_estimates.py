@@ -40,3 +40,10 @@ def test_estimate_of_distinct_values_does_not_depend_on_how_batches_cut_the_log(
     assert in_one[:2] == [0, 1]
     error = 1.04 / 2 ** (precision / 2)
     assert all(abs(n - many) <= 4 * error * many for n, many in zip(in_one, (0, 1, 300, 700, MOST), strict=True))
+
+
+def test_estimate_leaves_out_the_empty_text(spark: SparkSession) -> None:
+    triple = ApproxDistinct("t").triple
+    rows = spark.sql("SELECT * FROM VALUES (''), ('a'), ('b'), (''), (NULL) AS rows(t)")
+    sketch = rows.selectExpr(f"{triple.partial['value']} AS value")
+    assert sketch.selectExpr(f"{triple.finish.format(value='value')} AS n").collect()[0]["n"] == 2

@@ -49,6 +49,8 @@ class Last(Aggregate):
 class ApproxDistinct(Aggregate):
     """An estimate of the number of distinct values that are not null (HyperLogLog; Apache DataSketches).
 
+    The empty text does not count, because sketches of DataSketches leave it out; `Distinct` counts it.
+
     Args:
         expression: Spark SQL over one row; values count as the texts that they cast to.
         precision: the base-2 logarithm of the number of buckets, 4 to 21. The relative standard error is about

@@ -22,7 +22,7 @@ from tidemill.engine.aggregate.counting import Counter
 from tidemill.engine.aggregate.firing_sql import columns_folded, columns_left, grouped_pieces, of_no_piece
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass
-from tidemill.engine.aggregate.native_strays import WRITTEN, LateRows, Strays
+from tidemill.engine.aggregate.native_strays import LateRows, Strays, is_written
 from tidemill.engine.aggregate.ordered_fold import PIECE, ROW, TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.native.statement import run
@@ -227,7 +227,7 @@ def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRow
         if not isinstance(branch.sink, StatefulSink):
             continue
         names = {branch.prefix + column: column for column in branch.columns}
-        if any(types[name] not in WRITTEN for name in names):
+        if not all(is_written(types[name]) for name in names):
             return None
         found.append(LateRows(branch.late, branch.sink.table, branch.sink.panes, names))
     return tuple(found)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.contract.contract import RowRule, Severity
 from tidemill.core.contract.row_rules import rules_of
-from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.contract.schema import Decimal as DecimalType
 from tidemill.core.time.panes import Panes
 from tidemill.engine.aggregate.side_outputs import LATE_COLUMNS, REJECTED_COLUMNS
 from tidemill.engine.storage.chains import Numbers
@@ -22,8 +24,7 @@ from tidemill.tables.arrow_types import arrow_schema
 
 REJECTED, LATE = "rejected", "late"
 
-WRITTEN = frozenset({Scalar.STRING, Scalar.INTEGER, Scalar.LONG, Scalar.BOOLEAN, Scalar.DATE})
-"""Types of values that `json` writes as Spark's `to_json` does."""
+_WRITTEN = frozenset({Scalar.STRING, Scalar.INTEGER, Scalar.LONG, Scalar.BOOLEAN, Scalar.DATE})
 
 _ESCAPE = re.compile(r"\\(?:u(00[0-9a-f]{2})|.)")
 _PLACE = ("_partition", "_offset", "_timestamp")
@@ -110,11 +111,23 @@ def _table(columns: Sequence[Any], fields: Sequence[Field]) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
+def is_written(of: DataType) -> bool:
+    """Whether `as_json` writes values of this type as Spark's `to_json` does."""
+    return of in _WRITTEN or isinstance(of, DecimalType)
+
+
 def as_json(row: Mapping[str, Any]) -> str:
     """A row as Spark's `to_json` writes it: without nulls, and control characters in capital digits."""
-    values = {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
-    there = {name: value for name, value in values.items() if value is not None}
-    return _ESCAPE.sub(_capital, json.dumps(there, ensure_ascii=False, separators=(",", ":")))
+    there = (f"{_written(name)}:{_written(value)}" for name, value in row.items() if value is not None)
+    return f"{{{','.join(there)}}}"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Decimal):
+        # With all digits of its type, as Java writes it.
+        return str(value)
+    text = json.dumps(value.isoformat() if isinstance(value, date) else value, ensure_ascii=False)
+    return _ESCAPE.sub(_capital, text)
 
 
 def _capital(escape: re.Match[str]) -> str:

@@ -16,7 +16,6 @@ from support.pipeline_oracle import Oracle, Told
 from support.projects import NO_SPARK, Mill, a_project, sorted_rows
 from support.random_pipelines import CLOCK, Drawn, draw, fed
 from tidemill.core.errors import DeclarationError
-from tidemill.engine.attempt import Attempt
 
 pytestmark = pytest.mark.spark
 
@@ -68,11 +67,7 @@ def check(drawn: Drawn, batches: Sequence[Sequence[list[bytes | None]]], folder:
 @pytest.mark.parametrize(
     "seed", [*range(SHORT), *(pytest.param(n, marks=pytest.mark.long) for n in range(SHORT, LONG))]
 )
-def test_batches_give_what_the_oracle_says(
-    tmp_path: Path, request: pytest.FixtureRequest, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The types of a declaration are checked by Spark; `test_batch_worker_pass` declares the same pipelines with it.
-    monkeypatch.setattr(Attempt, "check_types", lambda *_: None)
+def test_batches_give_what_the_oracle_says(tmp_path: Path, request: pytest.FixtureRequest, seed: int) -> None:
     drawn = draw(random.Random(seed))
     # Only where a number may overflow, Spark is asked what to say.
     check(drawn, fed(seed), tmp_path, request.getfixturevalue("spark") if drawn.may_fail else NO_SPARK)

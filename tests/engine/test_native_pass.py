@@ -135,6 +135,7 @@ def test_file_that_cannot_be_read_is_left_to_spark(fault: Exception) -> None:
     ("does", "reason"),
     [
         ("rows.window(Tumbling('1 s')).aggregate(n=Average('amount'))", ""),
+        ("rows.window(Tumbling('1 s')).aggregate(n=Sum('amount * 0.5D'))", ""),
         ("rows.window(Tumbling('1 s')).aggregate(n=CountIf('upper(user) = user'))", "UPPER(user)"),
         ("rows.filter('amount / 2.0 > 1').window(Tumbling('1 s')).aggregate(n=Count())", "amount / 2.0"),
         ("rows.filter('amount / 2 > 0.5').window(Tumbling('1 s')).aggregate(n=Count())", ""),
@@ -156,7 +157,7 @@ def test_what_keeps_a_pipeline_from_the_workers_is_said(does: str, reason: str) 
     columns = [f.name for f in a_table("counts", "window_start", "window_end", "n").fields]
     if does.startswith("rows.aggregate") or "Buffer" in does:
         columns = ["n"]
-    of = Scalar.DOUBLE if "Average" in does else Scalar.LONG
+    of = Scalar.DOUBLE if "Average" in does or "Sum" in does else Scalar.LONG
     fields = tuple(Field(name=c, type=kinds.get(c, of)) for c in columns)
     contracts = {"events": EVENTS, "counts": Contract(name="counts", version="1", fields=fields)}
     assert left_to_spark_sql(bind(pipeline.spec, contracts)).startswith(reason)

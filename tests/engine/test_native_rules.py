@@ -23,7 +23,8 @@ SMALL = (None, 0, 1, -1, 7, 255, 2**31 - 1, -(2**31))
 LARGE = (*SMALL, 2**32, -(2**32) - 1, 2**63 - 1, -(2**63))
 DAYS = (None, date(1, 1, 1), date(1969, 12, 31), date(2026, 2, 28), date(9999, 12, 31))
 MOMENTS = (None, *(datetime(y, 3, 1, 1, 2, 3, 4, tzinfo=UTC) for y in (1900, 1969, 2026)))
-DOUBLES = (None, 0.0, -0.0, 1.0, -1.5, 0.1, 1e308, 5e-324, 2.0**53, *map(float, ("nan", "inf", "-inf")))
+DOUBLES = (None, 0.0, -0.0, 1.0, -1.5, 0.1, 1e308, 5e-324, 2.0**53, 2.0**63, -(2.0**63), 2147483647.9)
+DOUBLES += tuple(map(float, ("nan", "inf", "-inf")))
 VALUES = {
     "t": (Scalar.STRING, TEXTS),
     "u": (Scalar.STRING, TEXTS),
@@ -160,6 +161,14 @@ x + a
 1E-3
 15e1
 CAST(a AS DOUBLE)
+try_cast(x AS BIGINT)
+try_cast(x AS INT)
+x > -(-0.1)
+coalesce(x, -0.0)
+double(-(-1.5))
+x IN (0, 1, 2)
+NOT (x <= 0.5)
+x > double('Infinity')
 try_cast(i AS DOUBLE)
 double('Infinity')
 coalesce(x, 0)
@@ -239,6 +248,24 @@ def test_rule_for_rows_gives_what_spark_gives(spark: Any, expression: str) -> No
     assert here is not None, translated(f"SELECT {expression} AS `x` FROM {ROWS}", schema_fields(some_rows(1).schema))
     assert here.schema.field("x").type == there.schema.field("x").type
     assert shown(here["x"].to_pylist()) == shown(there["x"].to_pylist())
+
+
+CONDITIONS = [text for text in OF_ROWS if any(sign in text for sign in ("=", "<", ">", " IN ", "LIKE", "BETWEEN"))]
+
+
+@pytest.mark.spark
+def test_rows_are_filtered_as_spark_filters_them(spark: Any) -> None:
+    rows = some_rows(1).append_column("k", pa.array(range(400)))
+    compared = 0
+    for text in CONDITIONS:
+        statement = f"SELECT `k` FROM {ROWS} WHERE {text}"
+        if run(f"SELECT {text} AS `c` FROM {ROWS}", rows)["c"].type != pa.bool_():
+            continue
+        here, there = both(spark, statement, rows)
+        assert here is not None, text
+        assert here["k"].to_pylist() == there["k"].to_pylist(), text
+        compared += 1
+    assert compared > 40
 
 
 @pytest.mark.spark

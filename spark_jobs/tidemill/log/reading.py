@@ -51,7 +51,7 @@ def read_records(scan: Scan) -> Iterator[Record]:
 
 
 def in_memory(scan: Scan, *, most: int) -> Scan:
-    """The records of Kafka in memory; the scan unchanged if they are more than `most`, of over 256 bytes on average.
+    """The records of Kafka in memory; the scan unchanged if they are more than `most`, or 256 bytes for each.
 
     Scans of other logs are unchanged, too.
 

@@ -164,3 +164,17 @@ def test_wide_records_are_decoded_as_slowly(fields: int) -> None:
     value = "{" + ",".join(f'"c{n}":{n}' for n in range(fields)) + "}"
     assert_as_slow(contract, [value.encode()] * 4)
     assert len(by_pattern(contract, [value.encode()] * 4)) == (0 if fields > 15 else 4)
+
+
+def test_negative_zero_of_a_double_has_the_sign_that_it_has_alone() -> None:
+    contract = a_contract({"c": Scalar.DOUBLE})
+    values = [b'{"c":%s}' % text for text in (b"-0", b"-0.0", b"0", b"-0e5", b"1.5")]
+    alone = [decode(contract, [value]).columns["c"][0].as_py().hex() for value in values]
+    assert [value.as_py().hex() for value in decode(contract, values * 2).columns["c"]] == alone * 2
+
+
+@pytest.mark.parametrize("length", [1_000, 400_000])
+def test_names_that_would_make_a_pattern_too_large_are_read_alone(length: int) -> None:
+    values = [b'{"id":1,"%s":2}' % (b"n" * length)] * 4
+    assert decode(TWO, values).errors.null_count == 4
+    assert by_pattern(TWO, values) == []

@@ -109,21 +109,39 @@ def cast(value: Value, to: DataType, *, fails: bool = False) -> Value:
         return _double(value)
     if value.type is Scalar.BOOLEAN and to in DIGITS_OF:
         return Value(f"CAST({value.text} AS {duckdb_type(to)})", to)
+    word = "CAST" if fails else "TRY_CAST"
+    if value.type is Scalar.DOUBLE and to in DIGITS_OF:
+        return _truncated(value, to, word)
     if not (value.type is None or (is_whole(value) and to is Scalar.STRING) or _are_numbers((value.type, to))):
         raise Untranslatable(f"a cast of {spark_type(value.type)} to {spark_type(to)}")
     # DuckDB rounds where Spark cuts off what follows the point.
     cut = isinstance(value.type, Decimal) and not isinstance(to, Decimal)
     text = f"trunc({value.text})" if cut else value.text
-    return Value(f"{'CAST' if fails else 'TRY_CAST'}({text} AS {duckdb_type(to)})", to)
+    return Value(f"{word}({text} AS {duckdb_type(to)})", to)
 
 
 def _double(value: Value) -> Value:
     if value.written:
-        return Value(f"{value.written}e0", Scalar.DOUBLE)
+        return _written(value.written)
     if value.type is not None and not is_whole(value):
         # DuckDB divides two doubles for a decimal, which rounds twice.
         raise Untranslatable(f"a cast of {spark_type(value.type)} to double")
     return Value(f"CAST({value.text} AS DOUBLE)", Scalar.DOUBLE)
+
+
+def _written(number: str) -> Value:
+    """A written number, with any signs, as a double. For Spark it is a decimal first, which has no negative zero."""
+    digits = number.lstrip("-")
+    negative = (len(number) - len(digits)) % 2 and float(digits)
+    return Value(f"({'-' if negative else ''}{digits}e0)", Scalar.DOUBLE)
+
+
+def _truncated(value: Value, to: DataType, word: str) -> Value:
+    """A double as an integer, without what follows the point; for Spark, 2 to the power of 63 is the greatest long."""
+    found = f"{word}(trunc({value.text}) AS {duckdb_type(to)})"
+    if to is Scalar.LONG:
+        found = f"CASE WHEN {value.text} = 9223372036854775808e0 THEN {2**63 - 1} ELSE {found} END"
+    return Value(found, to)
 
 
 def alike(values: Sequence[Value]) -> list[Value]:

@@ -15,6 +15,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     # By default, aggregates that keep objects (sketches, lists) fall back to sorting after 128 groups.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    # Statistics of cached rows know no NaN: a filter that NaN meets would leave them out.
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     # A batch is divided into tasks even when its segment is small, so that every core decodes.
     "spark.sql.files.openCostInBytes": "131072",
     # Planning stage by stage costs more than it saves in a small batch.

@@ -35,6 +35,12 @@ _SAMPLE = 15
 _MOST_FIELDS = 15
 """With more than 16 groups, the regex engine needs another method, which takes twice to eight times as long."""
 
+_LONGEST_RECORD = 500
+"""So many characters on average: of longer records, most of the time goes into copying them."""
+
+_LONGEST_NAMES = 2_000
+"""So many characters of all names: the regex engine refuses patterns that are too large."""
+
 _IS_LAID_OUT = "o"
 _TEXT = r'[^"\\\x00-\x1f]*'
 _WHOLE = r"0|-?[1-9][0-9]{0,%d}"
@@ -87,7 +93,7 @@ class _Layout:
     def pattern(self) -> str:
         """Matches a record, with a group for each field."""
         members = ", ?".join(f'"{re.escape(name)}": ?{self._value(name)}' for name in self.names)
-        return rf"^(?<{_IS_LAID_OUT}>\{{){members}\}}$"
+        return rf"^(?<{_IS_LAID_OUT}>)\{{{members}\}}$"
 
     def _value(self, name: str) -> str:
         for index, field in enumerate(self.shape.fields):
@@ -122,9 +128,13 @@ class _Layout:
             if field.name not in self.names:
                 columns.append(pa.nulls(len(found), arrow_type(field.type)))
                 continue
-            column = typed(_texts(found[f"f{index}"]), field.type, self.shape.unit)
+            texts = _texts(found[f"f{index}"])
+            column = typed(texts, field.type, self.shape.unit)
             columns.append(column.array)
             bad |= column.bad
+            if field.type is Scalar.DOUBLE:
+                # An integer, for a reader of JSON, and so no negative zero.
+                bad |= np.asarray(pc.fill_null(pc.equal(texts, "-0"), False))
         return columns, bad
 
     def _extras(self, found: pl.DataFrame) -> pa.StringArray:
@@ -164,6 +174,8 @@ def _common_layout(records: pa.StringArray, shape: Shape, *, keep: bool) -> _Lay
     names, some = max(seen.items(), key=lambda found: len(found[1]), default=((), []))
     fits = required <= {*names} and (keep or {*names} <= shape.names)
     if len(some) < 2 or not (fits and 0 < len(names) <= _MOST_FIELDS and all(map(_is_plain, names))):
+        return None
+    if sum(map(len, names)) > _LONGEST_NAMES or sum(map(len, some)) > _LONGEST_RECORD * len(some):
         return None
     layout = _Layout(names, shape)
     return layout if 2 * _series(pa.array(some)).str.contains(layout.pattern).sum() > len(some) else None

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CORES = 2
+"""How many tasks or threads everyone may run at once."""
+
 PACKAGES = (
     "tidemill",
     "pyspark",
     "delta-spark",
     "deltalake",
+    "duckdb",
     "great-expectations",
     "msgspec",
     "polars",

@@ -20,7 +20,8 @@ from rich.console import Console
 from bench import report
 from bench.baselines import baselines
 from bench.contestant import Contestant
-from bench.machine import load, machine, versions
+from bench.limits import DuckDb, Polars
+from bench.machine import CORES, load, machine, versions
 from bench.measured import EARLY, LATE, Series, Steady
 from bench.series import Course, Plan
 from bench.steady import run_steady
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-CORES = 2
 PLANS = (
     Plan(size=1_000, warm=2, counted=7, least=5),
     Plan(size=10_000, warm=2, counted=7, least=5),
@@ -95,7 +95,7 @@ class Bench:
 
     def contestants(self) -> list[Contestant]:
         """Fresh ones, for one series."""
-        everyone = [*baselines(stock=self.options.stock), TidemillBatch()]
+        everyone = [*baselines(stock=self.options.stock), DuckDb(), Polars(), TidemillBatch()]
         if self.servers:
             from bench.kafka_batch import KafkaBatch
 

@@ -1,0 +1,30 @@
+"""Whoever is measured beside the product counts the same records, on batches so small that the test is quick."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.contestant import Contestant
+from bench.limits import DuckDb, Polars
+from bench.measured import Series
+from bench.series import Course, Plan
+
+TINY = Plan(size=300, warm=0, counted=2, least=2)
+
+
+def measured(spark: Any, folder: Path, *contestants: Contestant) -> Series:
+    never = time.monotonic() + 3_600
+    return Course(spark, folder, lambda text: None, never, never).run(TINY, contestants)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rival", [DuckDb(), Polars()], ids=lambda rival: rival.name)
+def test_rows_of_a_rival_equal_one_query_over_the_log(spark: Any, tmp_path: Path, rival: Contestant) -> None:
+    series = measured(spark, tmp_path, rival)
+    assert series.settled > 100
+    assert series.differing == {rival.name: 0}
+    assert len(series.seconds[rival.name]) == 2

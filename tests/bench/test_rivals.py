@@ -12,13 +12,15 @@ from bench.contestant import Contestant
 from bench.limits import DuckDb, Polars
 from bench.measured import Series
 from bench.series import Course, Plan
+from bench.tidemill_batch import TidemillBatch
+from bench.workloads import BENCH, MORE, Workload
 
-TINY = Plan(size=300, warm=0, counted=2, least=2)
+TINY = Plan(size=300, warm=0, counted=3, least=3)
 
 
-def measured(spark: Any, folder: Path, *contestants: Contestant) -> Series:
+def measured(spark: Any, folder: Path, *contestants: Contestant, workload: Workload = BENCH) -> Series:
     never = time.monotonic() + 3_600
-    return Course(spark, folder, lambda text: None, never, never).run(TINY, contestants)
+    return Course(spark, folder, lambda text: None, never, never, workload).run(TINY, contestants)
 
 
 @pytest.mark.spark
@@ -27,4 +29,15 @@ def test_rows_of_a_rival_equal_one_query_over_the_log(spark: Any, tmp_path: Path
     series = measured(spark, tmp_path, rival)
     assert series.settled > 100
     assert series.differing == {rival.name: 0}
-    assert len(series.seconds[rival.name]) == 2
+    assert len(series.seconds[rival.name]) == 3
+    assert series.peak_mb[rival.name]["driver"] > 50
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("workload", "product"), MORE, ids=lambda one: getattr(one, "name", ""))
+def test_tables_of_other_pipelines_equal_one_query_over_the_log(
+    spark: Any, tmp_path: Path, workload: Workload, product: type[TidemillBatch]
+) -> None:
+    series = measured(spark, tmp_path, product(), workload=workload)
+    assert series.settled > 20
+    assert series.differing == {"tidemill": 0}

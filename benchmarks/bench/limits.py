@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
 
 from bench.baselines import COUNTS, COUNTS_SCHEMA
 from bench.contestant import WINDOW, Arena, Delivery
@@ -50,11 +49,11 @@ class DuckDb:
         begin = perf_counter()
         found = self._connection.execute(_QUERY, {"files": list(delivery.files)}).to_arrow_table()
         seconds = perf_counter() - begin
-        self._rounds.append(_kept(self.name, found, delivery))
+        self._rounds.append(kept(self.name, pl.DataFrame(found), delivery))
         return seconds
 
     def rows(self) -> DataFrame | None:
-        return _merged(self._spark, self._rounds)
+        return merged(self._spark, self._rounds)
 
 
 class Polars:
@@ -70,11 +69,11 @@ class Polars:
         begin = perf_counter()
         found = _polars_query(delivery.files).collect()
         seconds = perf_counter() - begin
-        self._rounds.append(_kept(self.name, found.to_arrow(), delivery))
+        self._rounds.append(kept(self.name, found, delivery))
         return seconds
 
     def rows(self) -> DataFrame | None:
-        return _merged(self._spark, self._rounds)
+        return merged(self._spark, self._rounds)
 
 
 def _polars_query(files: Sequence[str]) -> pl.LazyFrame:
@@ -86,20 +85,19 @@ def _polars_query(files: Sequence[str]) -> pl.LazyFrame:
     return served.group_by(_KEYS).agg(*totals)
 
 
-def _kept(name: str, found: pa.Table, delivery: Delivery) -> pl.DataFrame:
+def kept(name: str, rows: pl.DataFrame, delivery: Delivery) -> pl.DataFrame:
     """A round's counts, which are a part of what windows that span rounds hold.
 
     Raises:
         RuntimeError: they count more than was delivered, or less than nine tenths of it.
     """
-    rows = pl.DataFrame(found)
     # A fiftieth of the requests fails on the server and is left out.
     if not 0.9 * delivery.records <= rows["requests"].sum() <= delivery.records:
         raise RuntimeError(f"{name} counted {rows['requests'].sum()} records of {delivery.records}")
     return rows
 
 
-def _merged(spark: SparkSession, rounds: Sequence[pl.DataFrame]) -> DataFrame:
+def merged(spark: SparkSession, rounds: Sequence[pl.DataFrame]) -> DataFrame:
     """The counts of all rounds, in the columns of `COUNTS`."""
     totals = (pl.col("requests").sum(), pl.col("bytes").sum(), pl.col("slowest_ms").max())
     rows = pl.concat(list(rounds)).group_by(_KEYS).agg(*totals)

@@ -22,6 +22,7 @@ from bench import report
 from bench.baselines import baselines
 from bench.by_pipeline import by_pipeline
 from bench.contestant import Contestant
+from bench.flink import Flink, Worker, flink_worker
 from bench.limits import DuckDb, Polars
 from bench.machine import CORES, load, machine, versions
 from bench.measured import EARLY, LATE, Series, Steady
@@ -48,7 +49,7 @@ WARM_UP = Plan(size=10_000, warm=0, counted=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to measure. `only` are names of contestants, all of them when empty. `pipelines` stand beside the bench's."""
+    """What to measure. `only` are names of contestants, all of them when empty; `pipelines` come after the bench's."""
 
     plans: tuple[Plan, ...]
     steady: bool
@@ -57,6 +58,7 @@ class Options:
     out: Path
     only: tuple[str, ...] = ()
     kafka: bool = False
+    flink: bool = False
     pipelines: tuple[str, ...] = ()
 
 
@@ -75,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         servers = stack.enter_context(_broker(Path(folder))) if options.kafka else ""
         about: dict[str, Any] = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds")}
         about |= {"machine": machine(), "versions": versions(spark), "cores_used": CORES}
-        series, more, steady = _measure(options, Bench(spark, Path(folder), console, begin, options, servers))
+        flink = stack.enter_context(flink_worker(Path(folder))) if options.flink else None
+        series, more, steady = _measure(options, Bench(spark, Path(folder), console, begin, options, servers, flink))
     about |= {"load_before": load_before, "load_after": load(), "seconds": round(time.monotonic() - begin, 1)}
     about |= {"pipelines": by_pipeline(series, more)}
     report.write(options.out, report.as_json(series, steady, about))
@@ -97,10 +100,13 @@ class Bench:
     begin: float
     options: Options
     servers: str = ""
+    flink: Worker | None = None
 
     def contestants(self) -> list[Contestant]:
         """Fresh ones, for one series."""
         everyone = [*baselines(stock=self.options.stock), DuckDb(), Polars(), TidemillBatch()]
+        if self.flink:
+            everyone.append(Flink(self.flink))
         if self.servers:
             from bench.kafka_batch import KafkaBatch
 
@@ -185,6 +191,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {known}; 0 for none")
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
     parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
+    parser.add_argument("--flink", action="store_true", help="Flink SQL as well; installs PyFlink apart the first time")
     beside = ",".join(workload.name for workload, _ in MORE)
     parser.add_argument(
         "--pipelines", help=f"beside the bench's own, separated by commas; all are {beside}; quick: none"
@@ -209,6 +216,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         out=given.out,
         only=tuple(name for name in given.only.split(",") if name),
         kafka=given.kafka,
+        flink=given.flink,
         pipelines=tuple(name for name in pipelines.split(",") if name),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bench import flink
 from bench.contestant import Contestant
 from bench.limits import DuckDb, Polars
 from bench.measured import Series
@@ -41,3 +42,14 @@ def test_tables_of_other_pipelines_equal_one_query_over_the_log(
     series = measured(spark, tmp_path, product(), workload=workload)
     assert series.settled > 20
     assert series.differing == {"tidemill": 0}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_rows_of_flink_equal_one_query_over_the_log(spark: Any, tmp_path: Path) -> None:
+    if not (flink.ENVIRONMENT / "whole").exists():
+        pytest.skip("`bench.py --flink` installs PyFlink")
+    with flink.flink_worker(tmp_path) as worker:
+        series = measured(spark, tmp_path, flink.Flink(worker))
+    assert series.settled > 100
+    assert series.differing == {"flink": 0}

@@ -21,6 +21,7 @@ from rich.console import Console
 from bench import report
 from bench.baselines import baselines
 from bench.by_pipeline import by_pipeline
+from bench.cold import ColdTidemill, Declarative
 from bench.contestant import Contestant
 from bench.flink import Flink, Worker, flink_worker
 from bench.limits import DuckDb, Polars
@@ -59,6 +60,7 @@ class Options:
     only: tuple[str, ...] = ()
     kafka: bool = False
     flink: bool = False
+    cold: bool = False
     pipelines: tuple[str, ...] = ()
 
 
@@ -130,6 +132,8 @@ def _measure(options: Options, bench: Bench) -> tuple[list[Series], dict[str, li
                 series.append(replace(course, folder=bench.folder / str(plan.size)).run(plan, bench.contestants()))
                 bench.console.print(_line("", series[-1]))
         more = _measure_more(options, bench, course)
+        if options.cold:
+            more["cold"] = list(_measure_cold(options, bench, course))
         steady = None
         if options.steady:
             folder = bench.folder / "steady"
@@ -148,6 +152,17 @@ def _measure_more(options: Options, bench: Bench, course: Course) -> dict[str, l
                 found.setdefault(workload.name, []).append(series)
                 bench.console.print(_line(f"{workload.name}, ", series))
     return found
+
+
+def _measure_cold(options: Options, bench: Bench, course: Course) -> Iterator[Series]:
+    """Commands that start their own processes, twice each after one that does not count."""
+    for plan in options.plans:
+        if time.monotonic() < course.deadline:
+            cold = replace(course, folder=bench.folder / f"cold-{plan.size}")
+            few = Plan(size=plan.size, warm=1, counted=2, least=2)
+            series = cold.run(few, [ColdTidemill(), Declarative()])
+            bench.console.print(_line("cold, ", series))
+            yield series
 
 
 def _console() -> Console:
@@ -192,6 +207,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
     parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
     parser.add_argument("--flink", action="store_true", help="Flink SQL as well; installs PyFlink apart the first time")
+    parser.add_argument("--cold", action="store_true", help="commands as well, each from start to end")
     beside = ",".join(workload.name for workload, _ in MORE)
     parser.add_argument(
         "--pipelines", help=f"beside the bench's own, separated by commas; all are {beside}; quick: none"
@@ -217,6 +233,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         only=tuple(name for name in given.only.split(",") if name),
         kafka=given.kafka,
         flink=given.flink,
+        cold=given.cold,
         pipelines=tuple(name for name in pipelines.split(",") if name),
     )
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
-from bench import machine, memory, report
+from bench import machine, memory, picture, report
 from bench.bench_sliding import Times
 from bench.by_pipeline import by_pipeline
 from bench.feed import Feed
@@ -179,6 +180,28 @@ def test_figures_of_each_pipeline_have_one_form_and_only_what_was_measured() -> 
     }
     assert found["wide"] == {"sizes": {"10000": {"tidemill_s": 0.4, "peak_mb": {}, **compared}}}
     assert found["kafka"]["sizes"]["1000"]["tidemill_s"] == 0.5
+
+
+def test_commands_are_told_beside_each_other_and_not_beside_warm_batches() -> None:
+    found = by_pipeline([], {"cold": [a_series(**{"tidemill cold": [2.0], "declarative": [50.0, 60.0]})]})
+    assert found["bench"] == {"sizes": {}}
+    of = found["cold"]["sizes"]["1000"]
+    assert (of["tidemill_cold_s"], of["declarative_s"]) == (2.0, 55.0)
+
+
+def test_picture_has_a_line_for_whoever_was_measured_and_is_the_same_for_the_same_figures() -> None:
+    sizes = {"10000": {"tidemill_s": 0.3, "flink_s": 2.0}, "1000": {"tidemill_s": 0.2, "duckdb_s": 0.03}}
+    svg = picture.drawn(sizes)
+    root = ElementTree.fromstring(svg)
+    names = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [name for name in names if name in ("Tidemill", "DuckDB query", "bare Spark job")] == [
+        "Tidemill",
+        "DuckDB query",
+    ]
+    assert svg.count("<circle") == 4
+    assert picture.drawn(dict(reversed(sizes.items()))) == svg
+    with pytest.raises(ValueError, match="no figures"):
+        picture.drawn({})
 
 
 def test_peak_of_memory_begins_anew_when_it_is_forgotten() -> None:

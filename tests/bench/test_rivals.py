@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench import flink
+from bench.cold import ColdTidemill, Declarative
 from bench.contestant import Contestant
 from bench.limits import DuckDb, Polars
 from bench.measured import Series
@@ -53,3 +54,12 @@ def test_rows_of_flink_equal_one_query_over_the_log(spark: Any, tmp_path: Path) 
         series = measured(spark, tmp_path, flink.Flink(worker))
     assert series.settled > 100
     assert series.differing == {"flink": 0}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("command", [ColdTidemill(), Declarative()], ids=lambda command: command.name)
+def test_rows_of_commands_equal_one_query_over_the_log(spark: Any, tmp_path: Path, command: Contestant) -> None:
+    series = measured(spark, tmp_path, command)
+    assert series.settled > 100
+    assert series.differing == {command.name: 0}

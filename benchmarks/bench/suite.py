@@ -199,18 +199,20 @@ def bench_session(*, kafka: bool = False) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _options(arguments: Sequence[str] | None) -> Options:
+KNOWN = ",".join(str(plan.size) for plan in PLANS)
+BESIDE = ",".join(workload.name for workload, _ in MORE)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
-    known = ",".join(str(plan.size) for plan in PLANS)
     parser.add_argument("--quick", action="store_true", help="sizes 1000 and 10000, three rounds, no long run")
-    parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {known}; 0 for none")
+    parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {KNOWN}; 0 for none")
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
     parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
     parser.add_argument("--flink", action="store_true", help="Flink SQL as well; installs PyFlink apart the first time")
     parser.add_argument("--cold", action="store_true", help="commands as well, each from start to end")
-    beside = ",".join(workload.name for workload, _ in MORE)
     parser.add_argument(
-        "--pipelines", help=f"beside the bench's own, separated by commas; all are {beside}; quick: none"
+        "--pipelines", help=f"beside the bench's own, separated by commas; all are {BESIDE}; quick: none"
     )
     parser.add_argument("--no-steady", action="store_true", help=f"leave out batch {LATE} against batch {EARLY}")
     parser.add_argument(
@@ -220,9 +222,13 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "--minutes", type=float, default=33, help="no round begins after so much time; what is left is not measured"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
-    given = parser.parse_args(arguments)
-    pipelines = ("" if given.quick else beside) if given.pipelines is None else given.pipelines
-    sizes = given.sizes or ("1000,10000" if given.quick else known)
+    return parser
+
+
+def _options(arguments: Sequence[str] | None) -> Options:
+    given = _parser().parse_args(arguments)
+    pipelines = ("" if given.quick else BESIDE) if given.pipelines is None else given.pipelines
+    sizes = given.sizes or ("1000,10000" if given.quick else KNOWN)
     plans = tuple(_plan(int(size), quick=given.quick) for size in sizes.split(",") if int(size))
     return Options(
         plans=plans,

@@ -31,16 +31,20 @@ LONGEST_ROUND = timedelta(minutes=5)
 
 def requests(log: DataFrame) -> DataFrame:
     """The records of a log, parsed by Spark, without those that failed on the server."""
-    parsed = log.select(F.from_json(F.col("value").cast("string"), RECORD_SCHEMA).alias("r")).select("r.*")
-    return parsed.filter("status < 500")
+    return parsed(log).filter("status < 500")
 
 
-def counts(rows: DataFrame) -> DataFrame:
-    """Requests, bytes and the slowest answer per user and window."""
-    grouped = rows.groupBy(F.window("ts", WINDOW), "user")
+def parsed(log: DataFrame) -> DataFrame:
+    """The records of a log, parsed by Spark."""
+    return log.select(F.from_json(F.col("value").cast("string"), RECORD_SCHEMA).alias("r")).select("r.*")
+
+
+def counts(rows: DataFrame, window: str = WINDOW, slide: str | None = None, *, key: str = "user") -> DataFrame:
+    """Requests, bytes and the slowest answer per key and window."""
+    grouped = rows.groupBy(F.window("ts", window, slide), key)
     totals = grouped.agg(F.count("*").alias("requests"), F.sum("bytes").alias("bytes"), F.max("ms").alias("slowest_ms"))
     return totals.select(
-        F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"), *COUNTS[2:]
+        F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"), key, *COUNTS[3:]
     )
 
 

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from bench.contestant import Delivery
-from bench.records import Traffic
 from tidemill.log.file import FileLog
 from tidemill.log.producer import Producer, RoundRobin
 
 TOPIC = "bench.requests"
 
 
+class Records(Protocol):
+    """What a feed writes."""
+
+    def batch(self, index: int) -> pa.Table:
+        """The records of batch `index` (from 0): binary columns `key` and `value`, in arrival order."""
+        ...
+
+
 class Feed:
     """Writes the next round's records; everybody reads the segments it wrote."""
 
-    def __init__(self, root: Path, traffic: Traffic, *, partitions: int = 2) -> None:
+    def __init__(self, root: Path, traffic: Records, *, topic: str = TOPIC, partitions: int = 2) -> None:
         self._log = FileLog(root)
-        self._topic = self._log.create_topic(TOPIC, partitions)
-        self._producer = Producer(self._log, TOPIC, partitioning=RoundRobin())
+        self._topic = self._log.create_topic(topic, partitions)
+        self._producer = Producer(self._log, topic, partitioning=RoundRobin())
         self._traffic = traffic
         self._index = 0
 

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CORES = 2
+"""How many tasks or threads everyone may run at once."""
+
 PACKAGES = (
     "tidemill",
     "pyspark",
     "delta-spark",
     "deltalake",
+    "duckdb",
     "great-expectations",
     "msgspec",
     "polars",
@@ -47,19 +51,31 @@ def cpu_seconds() -> float | None:
 
     Unlike a clock it does not count the time during which others had the processor.
     """
-    spent: dict[int, float] = {}
-    below: dict[int, list[int]] = {}
+    spent = _processes()
+    # Fields 14 to 17 of proc(5): own time and that of children that have ended, user and system.
+    family = (spent[pid] for pid in below(os.getpid()) if pid in spent)
+    ticks = sum(sum(map(int, fields[11:15])) for fields in family)
+    return ticks / os.sysconf("SC_CLK_TCK") if spent else None
+
+
+def below(pid: int) -> list[int]:
+    """A process and all that it and its children have started, as far as they still run."""
+    children: dict[int, list[int]] = {}
+    for other, fields in _processes().items():
+        children.setdefault(int(fields[1]), []).append(other)
+    family = [pid]
+    for member in family:
+        family += children.get(member, [])
+    return family
+
+
+def _processes() -> dict[int, list[str]]:
+    """What `stat` of proc(5) says of each process, from its third field on."""
+    found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            pid = int(stat.parent.name)
-            below.setdefault(int(fields[1]), []).append(pid)
-            # Fields 14 to 17 of proc(5): own time and that of children that have ended, user and system.
-            spent[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    family = [os.getpid()]
-    for pid in family:
-        family += below.get(pid, [])
-    return sum(spent.get(pid, 0.0) for pid in family) if spent else None
+            found[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
+    return found
 
 
 def versions(spark: SparkSession) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 EARLY, LATE = 100, 2_000
@@ -17,7 +17,8 @@ class Series:
     """What was measured for one size: seconds per contestant and counted round, by the clock and of processors.
 
     `settled` is how many rows of closed windows were compared, `differing` how many of each contestant's
-    differ from one query over the whole log.
+    differ from one query over the whole log. `peak_mb` is the most memory of any counted round, by contestant: of the
+    driver and of the workers.
     """
 
     size: int
@@ -25,6 +26,7 @@ class Series:
     cpu_seconds: Mapping[str, Sequence[float]]
     settled: int
     differing: Mapping[str, int]
+    peak_mb: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def median(self, name: str) -> float | None:
         """The median of a contestant, or None when it did not take part."""

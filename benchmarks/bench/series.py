@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.baselines import COUNTS, LOG_SCHEMA, counts, requests
+from bench.baselines import LOG_SCHEMA
 from bench.contestant import Arena, Contestant
 from bench.feed import Feed
 from bench.machine import cpu_seconds
 from bench.measured import Series
-from bench.records import EVENT_TIME_PER_BATCH, START, Traffic
+from bench.memory import forget_peaks, peaks_mb
+from bench.workloads import BENCH, Workload
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-SETTLED = timedelta(seconds=20)
-"""How far behind the newest event time a window has been closed by everyone."""
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +42,20 @@ class Course:
     told: Callable[[str], None]
     enough: float
     deadline: float
+    workload: Workload = BENCH
     _seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
     _cpu_seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
+    _peak_mb: dict[str, dict[str, int]] = field(default_factory=dict, init=False)
 
     def run(self, plan: Plan, contestants: Sequence[Contestant]) -> Series:
         """All rounds, then the comparison of what was published."""
         log = self.folder / "log"
-        feed = Feed(log, Traffic(size=plan.size))
+        feed = Feed(log, self.workload.records(plan.size), topic=self.workload.topic)
         for contestant in contestants:
             contestant.prepare(Arena(spark=self.spark, log=log, lake=self.folder / contestant.name))
         self._seconds = {contestant.name: [] for contestant in contestants}
         self._cpu_seconds = {contestant.name: [] for contestant in contestants}
+        self._peak_mb = {contestant.name: {} for contestant in contestants}
         rounds = 0
         while self._goes_on(plan, rounds):
             self._round(plan, rounds, feed, contestants)
@@ -73,25 +73,31 @@ class Course:
         turn = number % len(contestants)
         for contestant in (*contestants[turn:], *contestants[:turn]):
             self.told(f"{plan.size:,} records, round {number + 1}, {contestant.name}")
+            forget_peaks()
             before = cpu_seconds()
             seconds = contestant.round(delivery)
             after = cpu_seconds()
             if number >= plan.warm:
                 self._seconds[contestant.name].append(seconds)
+                self._keep_peaks(contestant.name)
                 if before is not None and after is not None:
                     self._cpu_seconds[contestant.name].append(after - before)
+
+    def _keep_peaks(self, name: str) -> None:
+        kept = self._peak_mb[name]
+        for where, peak in peaks_mb().items():
+            kept[where] = max(kept.get(where, 0), peak)
 
     def _compared(self, plan: Plan, rounds: int, contestants: Sequence[Contestant]) -> Series:
         self.told(f"{plan.size:,} records, comparing what was published")
         log = self.spark.read.schema(LOG_SCHEMA).option("recursiveFileLookup", "true")
         segments = log.option("pathGlobFilter", "*.parquet").parquet(str(self.folder / "log"))
-        horizon = START + rounds * EVENT_TIME_PER_BATCH - SETTLED
-        expected = _settled(counts(requests(segments)), horizon.isoformat()).cache()
+        expected = self.workload.compared(self.workload.expected(segments), rounds).cache()
         differing = {}
         for contestant in contestants:
             rows = contestant.rows()
             if rows is not None:
-                found = _settled(rows, horizon.isoformat())
+                found = self.workload.compared(rows, rounds)
                 differing[contestant.name] = found.exceptAll(expected).count() + expected.exceptAll(found).count()
         settled = expected.count()
         expected.unpersist()
@@ -101,8 +107,5 @@ class Course:
             cpu_seconds=self._cpu_seconds,
             settled=settled,
             differing=differing,
+            peak_mb=self._peak_mb,
         )
-
-
-def _settled(rows: DataFrame, horizon: str) -> DataFrame:
-    return rows.select(*COUNTS).filter(f"window_end <= timestamp '{horizon}'")

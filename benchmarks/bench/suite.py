@@ -10,8 +10,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,17 @@ from rich.console import Console
 
 from bench import report
 from bench.baselines import baselines
+from bench.by_pipeline import by_pipeline
+from bench.cold import ColdTidemill, Declarative
 from bench.contestant import Contestant
-from bench.machine import load, machine, versions
+from bench.flink import Flink, Worker, flink_worker
+from bench.limits import DuckDb, Polars
+from bench.machine import CORES, load, machine, versions
 from bench.measured import EARLY, LATE, Series, Steady
 from bench.series import Course, Plan
 from bench.steady import run_steady
 from bench.tidemill_batch import TidemillBatch
+from bench.workloads import MORE
 from tidemill.engine.spark.jars import jar_folder, jar_paths, locked_jars
 from tidemill.engine.spark.session import LocalSpark, open_session
 
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-CORES = 2
 PLANS = (
     Plan(size=1_000, warm=2, counted=7, least=5),
     Plan(size=10_000, warm=2, counted=7, least=5),
@@ -45,7 +50,7 @@ WARM_UP = Plan(size=10_000, warm=0, counted=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to measure. `only` are names of contestants, all of them when empty."""
+    """What to measure. `only` are names of contestants, all of them when empty; `pipelines` come after the bench's."""
 
     plans: tuple[Plan, ...]
     steady: bool
@@ -54,6 +59,9 @@ class Options:
     out: Path
     only: tuple[str, ...] = ()
     kafka: bool = False
+    flink: bool = False
+    cold: bool = False
+    pipelines: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,15 +79,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         servers = stack.enter_context(_broker(Path(folder))) if options.kafka else ""
         about: dict[str, Any] = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds")}
         about |= {"machine": machine(), "versions": versions(spark), "cores_used": CORES}
-        series, steady = _measure(options, Bench(spark, Path(folder), console, begin, options, servers))
+        flink = stack.enter_context(flink_worker(Path(folder))) if options.flink else None
+        series, more, steady = _measure(options, Bench(spark, Path(folder), console, begin, options, servers, flink))
     about |= {"load_before": load_before, "load_after": load(), "seconds": round(time.monotonic() - begin, 1)}
+    about |= {"pipelines": by_pipeline(series, more)}
     report.write(options.out, report.as_json(series, steady, about))
     report.show(console, series, steady)
     console.print(
         f"\n{about['seconds']:.0f} s in all; load {load_before} before, {about['load_after']} after; "
         f"everything is in {_short(options.out)}"
     )
-    return 1 if any(sum(one.differing.values()) for one in series) else 0
+    return 1 if any(sum(one.differing.values()) for one in chain(series, *more.values())) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +102,13 @@ class Bench:
     begin: float
     options: Options
     servers: str = ""
+    flink: Worker | None = None
 
     def contestants(self) -> list[Contestant]:
         """Fresh ones, for one series."""
-        everyone = [*baselines(stock=self.options.stock), TidemillBatch()]
+        everyone = [*baselines(stock=self.options.stock), DuckDb(), Polars(), TidemillBatch()]
+        if self.flink:
+            everyone.append(Flink(self.flink))
         if self.servers:
             from bench.kafka_batch import KafkaBatch
 
@@ -108,28 +121,48 @@ class Bench:
         return self.begin + share * self.options.bound.total_seconds()
 
 
-def _measure(options: Options, bench: Bench) -> tuple[list[Series], Steady | None]:
+def _measure(options: Options, bench: Bench) -> tuple[list[Series], dict[str, list[Series]], Steady | None]:
     with bench.console.status("warming up") as status:
-
-        def course(name: str) -> Course:
-            return Course(bench.spark, bench.folder / name, status.update, bench.until(0.5), bench.until(0.97))
-
-        course("warm").run(WARM_UP, bench.contestants())
+        told = status.update
+        course = Course(bench.spark, bench.folder / "warm", told, bench.until(0.5), bench.until(0.97))
+        course.run(WARM_UP, bench.contestants())
         series = []
         for plan in options.plans:
-            if time.monotonic() < bench.until(0.97):
-                series.append(course(str(plan.size)).run(plan, bench.contestants()))
-                bench.console.print(_line(series[-1]))
+            if time.monotonic() < course.deadline:
+                series.append(replace(course, folder=bench.folder / str(plan.size)).run(plan, bench.contestants()))
+                bench.console.print(_line("", series[-1]))
+        more = _measure_more(options, bench, course)
+        if options.cold:
+            more["cold"] = list(_measure_cold(options, bench, course))
         steady = None
         if options.steady:
-            steady = run_steady(
-                bench.spark,
-                bench.folder / "steady",
-                TidemillBatch(),
-                told=status.update,
-                deadline=bench.until(0.97),
-            )
-    return series, steady
+            folder = bench.folder / "steady"
+            steady = run_steady(bench.spark, folder, TidemillBatch(), told=told, deadline=course.deadline)
+    return series, more, steady
+
+
+def _measure_more(options: Options, bench: Bench, course: Course) -> dict[str, list[Series]]:
+    """The product alone, on the pipelines that were asked for."""
+    found: dict[str, list[Series]] = {}
+    for workload, product in MORE:
+        for plan in options.plans if workload.name in options.pipelines else ():
+            if time.monotonic() < course.deadline:
+                folder = bench.folder / f"{workload.name}-{plan.size}"
+                series = replace(course, folder=folder, workload=workload).run(plan, [product()])
+                found.setdefault(workload.name, []).append(series)
+                bench.console.print(_line(f"{workload.name}, ", series))
+    return found
+
+
+def _measure_cold(options: Options, bench: Bench, course: Course) -> Iterator[Series]:
+    """Commands that start their own processes, twice each after one that does not count."""
+    for plan in options.plans:
+        if time.monotonic() < course.deadline:
+            cold = replace(course, folder=bench.folder / f"cold-{plan.size}")
+            few = Plan(size=plan.size, warm=1, counted=2, least=2)
+            series = cold.run(few, [ColdTidemill(), Declarative()])
+            bench.console.print(_line("cold, ", series))
+            yield series
 
 
 def _console() -> Console:
@@ -137,9 +170,11 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=120)
 
 
-def _line(series: Series) -> str:
+def _line(pipeline: str, series: Series) -> str:
     medians = "  ".join(f"{name} {series.median(name):.2f} s" for name in series.seconds if series.seconds[name])
-    return f"{series.size:>9,} records: {medians}"
+    wrong = sum(series.differing.values())
+    rows = f"{wrong:,} rows differ" if wrong else f"{series.settled:,} rows equal"
+    return f"{pipeline}{series.size:>9,} records: {medians}  {rows}"
 
 
 def _broker(folder: Path) -> AbstractContextManager[str]:
@@ -164,13 +199,21 @@ def bench_session(*, kafka: bool = False) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _options(arguments: Sequence[str] | None) -> Options:
+KNOWN = ",".join(str(plan.size) for plan in PLANS)
+BESIDE = ",".join(workload.name for workload, _ in MORE)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
-    known = ",".join(str(plan.size) for plan in PLANS)
     parser.add_argument("--quick", action="store_true", help="sizes 1000 and 10000, three rounds, no long run")
-    parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {known}; 0 for none")
+    parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {KNOWN}; 0 for none")
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
     parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
+    parser.add_argument("--flink", action="store_true", help="Flink SQL as well; installs PyFlink apart the first time")
+    parser.add_argument("--cold", action="store_true", help="commands as well, each from start to end")
+    parser.add_argument(
+        "--pipelines", help=f"beside the bench's own, separated by commas; all are {BESIDE}; quick: none"
+    )
     parser.add_argument("--no-steady", action="store_true", help=f"leave out batch {LATE} against batch {EARLY}")
     parser.add_argument(
         "--stock", action="store_true", help="Structured Streaming with every setting as it comes as well"
@@ -179,8 +222,13 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "--minutes", type=float, default=33, help="no round begins after so much time; what is left is not measured"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
-    given = parser.parse_args(arguments)
-    sizes = given.sizes or ("1000,10000" if given.quick else known)
+    return parser
+
+
+def _options(arguments: Sequence[str] | None) -> Options:
+    given = _parser().parse_args(arguments)
+    pipelines = ("" if given.quick else BESIDE) if given.pipelines is None else given.pipelines
+    sizes = given.sizes or ("1000,10000" if given.quick else KNOWN)
     plans = tuple(_plan(int(size), quick=given.quick) for size in sizes.split(",") if int(size))
     return Options(
         plans=plans,
@@ -190,6 +238,9 @@ def _options(arguments: Sequence[str] | None) -> Options:
         out=given.out,
         only=tuple(name for name in given.only.split(",") if name),
         kafka=given.kafka,
+        flink=given.flink,
+        cold=given.cold,
+        pipelines=tuple(name for name in pipelines.split(",") if name),
     )
 
 

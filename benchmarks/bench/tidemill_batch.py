@@ -30,19 +30,23 @@ class TidemillBatch:
     but the declaration and the Spark session."""
 
     name = "tidemill"
+    pipeline = PIPELINE
+    table = TABLE
+    pipelines = PROJECT / "pipelines"
+    contracts = PROJECT / "data_contracts"
 
     def prepare(self, arena: Arena) -> None:
         self._spark = arena.spark
         self._project = Project(PROJECT, Settings(**self.settings(arena)))
-        self._project.pipeline(PIPELINE)
+        self._project.pipeline(self.pipeline)
 
     def settings(self, arena: Arena) -> dict[str, Any]:
         """Those of its project."""
         return {
             "lake": str(arena.lake),
             "log": str(arena.log),
-            "pipelines": str(PROJECT / "pipelines"),
-            "contracts": str(PROJECT / "data_contracts"),
+            "pipelines": str(self.pipelines),
+            "contracts": str(self.contracts),
             "jars": "",
         }
 
@@ -53,7 +57,7 @@ class TidemillBatch:
 
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
-        outcome = run_batch(self._project, PIPELINE, self._request(), session=lambda: self._spark)
+        outcome = run_batch(self._project, self.pipeline, self._request(), session=lambda: self._spark)
         seconds = time.perf_counter() - begin
         read = sum(a.read for a in outcome.accounts.values()) if isinstance(outcome, Committed) else 0
         if read != delivery.records:
@@ -65,5 +69,8 @@ class TidemillBatch:
         return Request(executor=this_process(None), clock=datetime.now(UTC), limit=limit)
 
     def rows(self) -> DataFrame | None:
-        published = self._spark.read.format("delta").load(self._project.published_uri(TABLE))
-        return published.select(*COUNTS)
+        return self.published(self.table).select(*COUNTS)
+
+    def published(self, table: str) -> DataFrame:
+        """All rows of a published table."""
+        return self._spark.read.format("delta").load(self._project.published_uri(table))

@@ -7,15 +7,18 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
-from bench import machine, report
+from bench import machine, memory, picture, report
 from bench.bench_sliding import Times
+from bench.by_pipeline import by_pipeline
 from bench.feed import Feed
 from bench.measured import AROUND, EARLY, LATE, Series, Steady
 from bench.records import EVENT_TIME_PER_BATCH, OUT_OF_ORDER, START, Traffic
@@ -159,6 +162,56 @@ def test_written_figures_have_the_promised_keys(tmp_path: Path) -> None:
     assert steady["floor_at_100_s"] == pytest.approx(0.3)
     assert content["machine"] == {"cores": 2}
     assert [path.name for path in path.parent.iterdir()] == ["bench.json"]
+
+
+def test_figures_of_each_pipeline_have_one_form_and_only_what_was_measured() -> None:
+    seconds = {"tidemill": [0.4], "duckdb": [0.1], "available_now_hdfs": [2.0], "tidemill on kafka": [0.5]}
+    bench = replace(a_series(**seconds), peak_mb={"tidemill": {"driver": 900, "workers": 80}, "duckdb": {}})
+    found = by_pipeline([bench], {"wide": [a_series(10_000, tidemill=[0.3, 0.5, 0.4])]})
+    compared = {"rows_compared": 10, "rows_differing": {}}
+    assert found["bench"]["sizes"]["1000"] == {
+        "tidemill_s": 0.4,
+        "duckdb_s": 0.1,
+        "available_now_s": 2.0,
+        "driver_peak_mb": 900,
+        "workers_peak_mb": 80,
+        "peak_mb": {"tidemill": {"driver": 900, "workers": 80}},
+        **compared,
+    }
+    assert found["wide"] == {"sizes": {"10000": {"tidemill_s": 0.4, "peak_mb": {}, **compared}}}
+    assert found["kafka"]["sizes"]["1000"]["tidemill_s"] == 0.5
+
+
+def test_commands_are_told_beside_each_other_and_not_beside_warm_batches() -> None:
+    found = by_pipeline([], {"cold": [a_series(**{"tidemill cold": [2.0], "declarative": [50.0, 60.0]})]})
+    assert found["bench"] == {"sizes": {}}
+    of = found["cold"]["sizes"]["1000"]
+    assert (of["tidemill_cold_s"], of["declarative_s"]) == (2.0, 55.0)
+
+
+def test_picture_has_a_line_for_whoever_was_measured_and_is_the_same_for_the_same_figures() -> None:
+    sizes = {"10000": {"tidemill_s": 0.3, "flink_s": 2.0}, "1000": {"tidemill_s": 0.2, "duckdb_s": 0.03}}
+    svg = picture.drawn(sizes)
+    root = ElementTree.fromstring(svg)
+    names = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [name for name in names if name in ("Tidemill", "DuckDB query", "bare Spark job")] == [
+        "Tidemill",
+        "DuckDB query",
+    ]
+    assert svg.count("<circle") == 4
+    assert picture.drawn(dict(reversed(sizes.items()))) == svg
+    with pytest.raises(ValueError, match="no figures"):
+        picture.drawn({})
+
+
+def test_peak_of_memory_begins_anew_when_it_is_forgotten() -> None:
+    if not memory.peaks_mb():
+        pytest.skip("this system has no /proc")
+    held = b"x" * 200 * 2**20
+    high = memory.peaks_mb()["driver"]
+    del held
+    memory.forget_peaks()
+    assert memory.peaks_mb()["driver"] <= high - 150
 
 
 def test_report_shows_medians_and_aims_of_a_run_without_the_product() -> None:

@@ -1,0 +1,65 @@
+"""Whoever is measured beside the product counts the same records, on batches so small that the test is quick."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import flink
+from bench.cold import ColdTidemill, Declarative
+from bench.contestant import Contestant
+from bench.limits import DuckDb, Polars
+from bench.measured import Series
+from bench.series import Course, Plan
+from bench.tidemill_batch import TidemillBatch
+from bench.workloads import BENCH, MORE, Workload
+
+TINY = Plan(size=300, warm=0, counted=3, least=3)
+
+
+def measured(spark: Any, folder: Path, *contestants: Contestant, workload: Workload = BENCH) -> Series:
+    never = time.monotonic() + 3_600
+    return Course(spark, folder, lambda text: None, never, never, workload).run(TINY, contestants)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rival", [DuckDb(), Polars()], ids=lambda rival: rival.name)
+def test_rows_of_a_rival_equal_one_query_over_the_log(spark: Any, tmp_path: Path, rival: Contestant) -> None:
+    series = measured(spark, tmp_path, rival)
+    assert series.settled > 100
+    assert series.differing == {rival.name: 0}
+    assert len(series.seconds[rival.name]) == 3
+    assert series.peak_mb[rival.name]["driver"] > 50
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("workload", "product"), MORE, ids=lambda one: getattr(one, "name", ""))
+def test_tables_of_other_pipelines_equal_one_query_over_the_log(
+    spark: Any, tmp_path: Path, workload: Workload, product: type[TidemillBatch]
+) -> None:
+    series = measured(spark, tmp_path, product(), workload=workload)
+    assert series.settled > 20
+    assert series.differing == {"tidemill": 0}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_rows_of_flink_equal_one_query_over_the_log(spark: Any, tmp_path: Path) -> None:
+    if not (flink.ENVIRONMENT / "whole").exists():
+        pytest.skip("`bench.py --flink` installs PyFlink")
+    with flink.flink_worker(tmp_path) as worker:
+        series = measured(spark, tmp_path, flink.Flink(worker))
+    assert series.settled > 100
+    assert series.differing == {"flink": 0}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("command", [ColdTidemill(), Declarative()], ids=lambda command: command.name)
+def test_rows_of_commands_equal_one_query_over_the_log(spark: Any, tmp_path: Path, command: Contestant) -> None:
+    series = measured(spark, tmp_path, command)
+    assert series.settled > 100
+    assert series.differing == {command.name: 0}

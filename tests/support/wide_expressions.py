@@ -1,4 +1,4 @@
-"""More expressions for random pipelines, most of which only Spark computes: doubles, arrays, and aggregates that keep values.
+"""More expressions for random pipelines: doubles, arrays, and aggregates that keep values, most of them Spark's alone.
 
 Doubles are multiples of 0.25 and small, so that sums of them are exact in any order.
 """

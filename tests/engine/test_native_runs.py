@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ import pytest
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import LinesScan, ParquetScan
-from tidemill.engine.aggregate.native_runs import _in_threads
+from tidemill.engine.aggregate.native_runs import _Bound, _in_threads
 from tidemill.engine.read.parts import TooLarge, parts_here
 from tidemill.engine.read.segments import RECORDS, Segments
+
+
+def at_most(size: int) -> Callable[[int], None]:
+    """What lets all parts read so many bytes."""
+    return _Bound(size, threading.Event()).take
 
 
 class Interrupted(Exception):
@@ -44,7 +50,7 @@ import sys
 
 import duckdb
 
-from tidemill.engine.aggregate.native_runs import _in_threads
+from tidemill.engine.aggregate.native_runs import _Bound, _in_threads
 
 
 def run(number):
@@ -92,14 +98,14 @@ def test_row_groups_without_wanted_records_are_not_read(tmp_path: Path, monkeypa
     monkeypatch.setattr(
         pq.ParquetFile, "read_row_group", lambda file, n, **more: read.append(n) or original(file, n, **more)
     )
-    parts = parts_here(ParquetScan(files=files, ranges=(wanted,)), most=100_000)
+    parts = parts_here(ParquetScan(files=files, ranges=(wanted,)), at_most(100_000))
     assert offsets(parts) == [*range(95, 112)]
     assert sorted(read) == [0, 1, 9]
 
 
 def test_files_that_are_large_are_left_to_spark(tmp_path: Path) -> None:
     file = a_file(tmp_path / "1.parquet", 0, 100, size=1_000)
-    parts = parts_here(ParquetScan(files=(file,), ranges=(OffsetRange(TopicPartition("t", 0), 0, 2),)), most=5_000)
+    parts = parts_here(ParquetScan(files=(file,), ranges=(OffsetRange(TopicPartition("t", 0), 0, 2),)), at_most(5_000))
     with pytest.raises(TooLarge):
         offsets(parts)
 
@@ -111,7 +117,7 @@ def test_many_files_of_lines_are_a_few_parts_and_one_that_is_gone_is_an_error_of
         path.write_bytes(b"{}\n")
         files.append(str(path))
     scan = LinesScan(files=tuple(files), ranges=(OffsetRange(TopicPartition("t", 0), 0, 20),))
-    parts = parts_here(scan, most=1_000)
+    parts = parts_here(scan, at_most(1_000))
     assert parts is not None
     assert len(parts) == 8
     assert sorted(offsets(parts)) == [*range(20)]
@@ -119,6 +125,18 @@ def test_many_files_of_lines_are_a_few_parts_and_one_that_is_gone_is_an_error_of
     later = parts[3]()
     with pytest.raises(FileNotFoundError):
         list(later)
+
+
+def test_files_are_counted_together_before_they_come_into_memory(tmp_path: Path) -> None:
+    files = []
+    for first in range(20):
+        path = tmp_path / f"t+0+{first:010}.json"
+        path.write_bytes(b'{"n":1}\n')
+        files.append(str(path))
+    scan = LinesScan(files=tuple(files), ranges=(OffsetRange(TopicPartition("t", 0), 0, 20),))
+    assert len(offsets(parts_here(scan, at_most(20 * 8)))) == 20
+    with pytest.raises(TooLarge):
+        offsets(parts_here(scan, at_most(20 * 8 - 1)))
 
 
 def test_row_groups_without_rows_are_dealt_to_nobody(tmp_path: Path) -> None:

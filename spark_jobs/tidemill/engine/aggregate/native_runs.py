@@ -51,9 +51,9 @@ def given_here(streams: Sequence[Stream], passes: Sequence[NativePass], *, most:
         SegmentDamaged: a file of the log cannot be unpacked.
     """
     tasks, ended = list[tuple[NativePass, Part]](), Event()
-    read, made = _Bound(most * _RECORD_BYTES, ended), _Bound(_MOST_GIVEN, ended)
+    packed, read, made = (_Bound(left, ended) for left in (most * _RECORD_BYTES, most * _RECORD_BYTES, _MOST_GIVEN))
     for stream, native in zip(streams, passes, strict=True):
-        if (parts := parts_here(stream.scan, most=read.left)) is None:
+        if (parts := parts_here(stream.scan, packed.take)) is None:
             return None
         tasks += ((native, part) for part in parts)
 
@@ -73,15 +73,19 @@ class _Bound:
     """How many bytes all parts may still read, or give, until nobody waits for them any more."""
 
     def __init__(self, left: int, ended: Event) -> None:
-        self.left, self._ended, self._lock = left, ended, Lock()
+        self._left, self._ended, self._lock = left, ended, Lock()
+
+    def take(self, size: int) -> None:
+        """Count some bytes; raises `TooLarge` if they are more than are left."""
+        with self._lock:
+            self._left -= size
+        if self._left < 0 or self._ended.is_set():
+            raise TooLarge
 
     def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches; raises `TooLarge` if they are more."""
         for batch in batches:
-            with self._lock:
-                self.left -= batch.nbytes
-            if self.left < 0 or self._ended.is_set():
-                raise TooLarge
+            self.take(batch.nbytes)
             yield batch
 
 

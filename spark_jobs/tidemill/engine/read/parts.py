@@ -22,26 +22,30 @@ _MOST_PARTS = 8
 _BATCH_ROWS = 50_000
 
 
+Take = Callable[[int], None]
+"""Counts bytes that are about to come into memory, over all parts; raises `TooLarge` if they are too many."""
+
+
 class TooLarge(Exception):
-    """The files of a part are larger than this process may read."""
+    """The records of a batch, or their files, are larger than this process may read."""
 
 
-def parts_here(scan: Scan, *, most: int) -> Sequence[Part] | None:
+def parts_here(scan: Scan, take: Take) -> Sequence[Part] | None:
     """The records of a scan, in a few parts that threads can read; None if only Spark reads them.
 
-    Reading raises OSError or SegmentDamaged if a file is not there, or damaged, and `TooLarge` if files have more than
-    `most` bytes.
+    `take` is asked before whole files come into memory. Reading raises OSError or SegmentDamaged if a file is not
+    there, or damaged, and what `take` raises.
     """
     match scan:
         case ParquetScan():
             segments = Segments.of(scan)
             if segments is not None:
-                return [partial(_segments, segments, number, most) for number in range(segments.parts)]
-            return [partial(_fetched, scan, files, most) for files in _dealt(scan.files)]
+                return [partial(_segments, segments, number, take) for number in range(segments.parts)]
+            return [partial(_fetched, scan, files, take) for files in _dealt(scan.files)]
         case MemoryScan() | TableScan():
             return [partial(_held, scan)]
         case LinesScan(firsts=firsts):
-            return [partial(_lines, scan, firsts, files, most) for files in _dealt(scan.files)]
+            return [partial(_lines, scan, firsts, files, take) for files in _dealt(scan.files)]
         case KafkaScan():
             return None
         case _:
@@ -74,29 +78,28 @@ def _held(scan: MemoryScan | TableScan) -> Iterator[pa.RecordBatch]:
     yield from rows_of(scan).to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def _segments(segments: Segments, number: int, most: int) -> Iterator[pa.RecordBatch]:
-    if segments.size > most:
-        raise TooLarge
+def _segments(segments: Segments, number: int, take: Take) -> Iterator[pa.RecordBatch]:
+    if not number:
+        take(segments.size)
     yield from segments.part(number)
 
 
-def _fetched(scan: ParquetScan, files: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+def _fetched(scan: ParquetScan, files: Sequence[str], take: Take) -> Iterator[pa.RecordBatch]:
     """The records of files in a store, each of which is read at once."""
     for file in files:
-        content = _content(file, scan.storage, most)
+        content = _content(file, scan.storage, take)
         yield from Segments(files=(content,), ranges=tuple(scan.ranges), exact=scan.exact, parts=1).part(0)
 
 
 def _lines(
-    scan: LinesScan, firsts: Sequence[tuple[int, int]], files: Sequence[str], most: int
+    scan: LinesScan, firsts: Sequence[tuple[int, int]], files: Sequence[str], take: Take
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
-        yield from of_lines(file, _content(file, scan.storage, most).to_pybytes(), scan.ranges, firsts)
+        yield from of_lines(file, _content(file, scan.storage, take).to_pybytes(), scan.ranges, firsts)
 
 
-def _content(file: str, storage: Mapping[str, str], most: int) -> pa.Buffer:
+def _content(file: str, storage: Mapping[str, str], take: Take) -> pa.Buffer:
     found = opened(file, storage)
     with pa.OSFile(found) if isinstance(found, str) else found as source:
-        if source.size() > most:
-            raise TooLarge
+        take(source.size())
         return source.read_buffer()

@@ -14,15 +14,16 @@ from support.parts import left_out
 class Item:
     """A test in a file, as far as parts look at it."""
 
-    def __init__(self, file: str, *, long: bool) -> None:
-        self.path, self._long = Path(file), long
+    def __init__(self, file: str, number: int, *, long: bool) -> None:
+        self.path, self.nodeid, self._long = Path(file), f"{file}::test[{number}]", long
 
     def get_closest_marker(self, name: str) -> object:
         return object() if self._long and name == "long" else None
 
 
 def some_tests() -> list[Any]:
-    return [Item(f"{file}.py", long=number % 2 == 0) for file in "abcdefgh" for number in range(4)]
+    counts = {**dict.fromkeys("abcdefgh", 4), "many": 600}
+    return [Item(f"{file}.py", n, long=n % 2 == 0) for file, count in counts.items() for n in range(count)]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 6, 9])
@@ -32,6 +33,13 @@ def test_each_long_test_is_in_one_part_and_all_others_in_each(parts: int) -> Non
     times = Counter(test for left in out for test in left)
     assert {times[test] for test in tests if test.get_closest_marker("long")} == {parts - 1}
     assert all(times[test] == 0 for test in tests if not test.get_closest_marker("long"))
+
+
+def test_long_tests_of_one_file_are_in_one_part_unless_they_are_many() -> None:
+    tests = some_tests()
+    names = Counter(str(test.path) for test in left_out(tests, "1/6"))
+    assert {names[f"{file}.py"] for file in "abcdefgh"} <= {0, 2}
+    assert 200 < names["many.py"] < 300
 
 
 @pytest.mark.parametrize("part", ["0/6", "7/6", "1", "a/b", "1/0", "-1/6"])

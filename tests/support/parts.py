@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from zlib import crc32
 
@@ -12,9 +13,12 @@ import pytest
 VARIABLE = "TIDEMILL_LONG_PART"
 """Which part is taken: `2/6` is the second of six. Without it, all that `-m` selects."""
 
+_MANY = 100
+"""The long tests of a file share what they start; so many would take all the time of a part."""
+
 
 def left_out(items: Sequence[pytest.Item], part: str) -> list[pytest.Item]:
-    """The long tests that a part does not have; those of one file are in one part.
+    """The long tests that a part does not have; those of one file are in one part, unless they are more than `_MANY`.
 
     Raises:
         pytest.UsageError: the text names no part.
@@ -23,9 +27,11 @@ def left_out(items: Sequence[pytest.Item], part: str) -> list[pytest.Item]:
     if said is None or not 1 <= int(said[1]) <= int(said[2]):
         raise pytest.UsageError(f"{VARIABLE} is {part!r}, expected a part such as 2/6")
     number, parts = int(said[1]) - 1, int(said[2])
-    long = (item for item in items if item.get_closest_marker("long"))
-    # By the file's name, so that a new file moves no other one to another part.
-    return [item for item in long if crc32(item.path.name.encode()) % parts != number]
+    long = [item for item in items if item.get_closest_marker("long")]
+    count = Counter(item.path for item in long)
+    # By the name, so that a new file moves no other one to another part.
+    names = (item.path.name if count[item.path] <= _MANY else item.nodeid for item in long)
+    return [item for item, name in zip(long, names, strict=True) if crc32(name.encode()) % parts != number]
 
 
 def take_part(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -226,7 +226,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options(arguments: Sequence[str] | None) -> Options:
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
     pipelines = ("" if given.quick else BESIDE) if given.pipelines is None else given.pipelines
     sizes = given.sizes or ("1000,10000" if given.quick else KNOWN)
     plans = tuple(_plan(int(size), quick=given.quick) for size in sizes.split(",") if int(size))
@@ -236,12 +237,25 @@ def _options(arguments: Sequence[str] | None) -> Options:
         stock=given.stock,
         bound=timedelta(minutes=given.minutes),
         out=given.out,
-        only=tuple(name for name in given.only.split(",") if name),
+        only=_names(parser, "--only", given.only, _contestants()),
         kafka=given.kafka,
         flink=given.flink,
         cold=given.cold,
-        pipelines=tuple(name for name in pipelines.split(",") if name),
+        pipelines=_names(parser, "--pipelines", pipelines, BESIDE.split(",")),
     )
+
+
+def _contestants() -> list[str]:
+    return [*(one.name for one in (*baselines(stock=True), DuckDb(), Polars(), TidemillBatch())), Flink.name]
+
+
+def _names(parser: argparse.ArgumentParser, option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The names that an option lists; a name that is not known ends the program."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in known:
+            parser.error(f"{option}: {name!r} is none of {', '.join(known)}")
+    return names
 
 
 def _plan(size: int, *, quick: bool) -> Plan:

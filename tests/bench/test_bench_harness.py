@@ -16,12 +16,22 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from bench import machine, memory, picture, report
+from bench import machine, memory, picture, report, suite
 from bench.bench_sliding import Times
 from bench.by_pipeline import by_pipeline
 from bench.feed import Feed
 from bench.measured import AROUND, EARLY, LATE, Series, Steady
 from bench.records import EVENT_TIME_PER_BATCH, OUT_OF_ORDER, START, Traffic
+
+
+@pytest.mark.parametrize("words", [["--only", "duckdb,tidemil"], ["--pipelines", "page_view"]], ids=" ".join)
+def test_names_that_nobody_has_are_refused_before_anything_starts(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        suite.main(words)
+    assert ended.value.code == 2
+    assert "is none of" in capsys.readouterr().err
 
 
 def rows_of(size: int, index: int) -> list[dict[str, Any]]:

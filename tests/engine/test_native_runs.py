@@ -110,30 +110,30 @@ def test_files_that_are_large_are_left_to_spark(tmp_path: Path) -> None:
         offsets(parts)
 
 
-def test_many_files_of_lines_are_a_few_parts_and_one_that_is_gone_is_an_error_of_its_part(tmp_path: Path) -> None:
+def twenty_files(folder: Path) -> LinesScan:
+    """Files of one record and eight bytes each."""
     files = []
     for first in range(20):
-        path = tmp_path / f"t+0+{first:010}.json"
-        path.write_bytes(b"{}\n")
+        path = folder / f"t+0+{first:010}.json"
+        path.write_bytes(b'{"n":1}\n')
         files.append(str(path))
-    scan = LinesScan(files=tuple(files), ranges=(OffsetRange(TopicPartition("t", 0), 0, 20),))
+    return LinesScan(files=tuple(files), ranges=(OffsetRange(TopicPartition("t", 0), 0, 20),))
+
+
+def test_many_files_of_lines_are_a_few_parts_and_one_that_is_gone_is_an_error_of_its_part(tmp_path: Path) -> None:
+    scan = twenty_files(tmp_path)
     parts = parts_here(scan, at_most(1_000))
     assert parts is not None
     assert len(parts) == 8
     assert sorted(offsets(parts)) == [*range(20)]
-    Path(files[3]).unlink()
+    Path(scan.files[3]).unlink()
     later = parts[3]()
     with pytest.raises(FileNotFoundError):
         list(later)
 
 
 def test_files_are_counted_together_before_they_come_into_memory(tmp_path: Path) -> None:
-    files = []
-    for first in range(20):
-        path = tmp_path / f"t+0+{first:010}.json"
-        path.write_bytes(b'{"n":1}\n')
-        files.append(str(path))
-    scan = LinesScan(files=tuple(files), ranges=(OffsetRange(TopicPartition("t", 0), 0, 20),))
+    scan = twenty_files(tmp_path)
     assert len(offsets(parts_here(scan, at_most(20 * 8)))) == 20
     with pytest.raises(TooLarge):
         offsets(parts_here(scan, at_most(20 * 8 - 1)))

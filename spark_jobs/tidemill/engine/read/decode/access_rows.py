@@ -21,7 +21,7 @@ from tidemill.core.errors import ContractError
 from tidemill.engine.read.decode.access_line import mismatch, read_line
 from tidemill.engine.read.decode.options import check_options, where
 from tidemill.engine.read.decode.rows import Decoded, Positions, assemble, one_array, readable, true_positions
-from tidemill.engine.read.decode.texts import Column, log_times, typed
+from tidemill.engine.read.decode.texts import Column, as_series, as_texts, log_times, typed
 from tidemill.tables.arrow_types import arrow_schema
 
 COLUMNS: Mapping[str, tuple[Scalar, ...]] = {
@@ -115,9 +115,7 @@ def _read_all(
     lines: pa.StringArray, wanted: tuple[str, ...]
 ) -> tuple[dict[str, pa.StringArray], Positions, dict[int, str]]:
     """The wanted texts of readable lines, the positions of these lines, and the errors of the others by position."""
-    series = pl.from_arrow(lines)
-    assert isinstance(series, pl.Series)
-    found = series.str.extract_groups(_pattern(wanted)).struct.unnest()
+    found = as_series(lines).str.extract_groups(_pattern(wanted)).struct.unnest()
     usual = found[_TIME].is_not_null()
     fitting = found if usual.all() else found.filter(usual)
     texts = {name: _text(fitting[name], name) for name in wanted}
@@ -144,7 +142,7 @@ def _pattern(wanted: tuple[str, ...]) -> str:
 
 
 def _text(series: pl.Series, name: str) -> pa.StringArray:
-    texts = series.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+    texts = as_texts(series)
     if name in _NOTHING:
         return pc.if_else(pc.equal(texts, "-"), pa.scalar(None, pa.string()), texts)
     return texts

@@ -24,7 +24,7 @@ from tidemill.core.contract.schema import Decimal, Field, Scalar, nameable
 from tidemill.engine.read.decode.json_structs import Shape, extra_attribute
 from tidemill.engine.read.decode.options import TimeUnit
 from tidemill.engine.read.decode.rows import Positions
-from tidemill.engine.read.decode.texts import typed, writable
+from tidemill.engine.read.decode.texts import as_series, as_texts, typed, writable
 from tidemill.tables.arrow_types import arrow_type
 
 FEWEST = 5_000
@@ -108,7 +108,7 @@ class _Layout:
 
     def read(self, records: pa.StringArray) -> LaidOut:
         """The records of this layout whose values fit their fields."""
-        found = _series(records).str.extract_groups(self.pattern).struct.unnest()
+        found = as_series(records).str.extract_groups(self.pattern).struct.unnest()
         fits = found[_IS_LAID_OUT].is_not_null()
         where = np.flatnonzero(fits.to_numpy())
         if len(where) < len(records):
@@ -128,7 +128,7 @@ class _Layout:
             if field.name not in self.names:
                 columns.append(pa.nulls(len(found), arrow_type(field.type)))
                 continue
-            texts = _texts(found[f"f{index}"])
+            texts = as_texts(found[f"f{index}"])
             column = typed(texts, field.type, self.shape.unit)
             columns.append(column.array)
             bad |= column.bad
@@ -142,7 +142,7 @@ class _Layout:
             return pa.nulls(len(found), pa.string())
         parts: list[pa.StringArray | str] = []
         for index, name in enumerate(self.extras):
-            parts += [("," if parts else "{") + f'"{name}":', _texts(found[extra_attribute(index)])]
+            parts += [("," if parts else "{") + f'"{name}":', as_texts(found[extra_attribute(index)])]
         return pc.binary_join_element_wise(*parts, "}", "")
 
 
@@ -178,19 +178,9 @@ def _common_layout(records: pa.StringArray, shape: Shape, *, keep: bool) -> _Lay
     if sum(map(len, names)) > _LONGEST_NAMES or sum(map(len, some)) > _LONGEST_RECORD * len(some):
         return None
     layout = _Layout(names, shape)
-    return layout if 2 * _series(pa.array(some)).str.contains(layout.pattern).sum() > len(some) else None
+    return layout if 2 * as_series(pa.array(some)).str.contains(layout.pattern).sum() > len(some) else None
 
 
 def _is_plain(name: str) -> bool:
     """Whether a name is written in JSON as it is."""
     return nameable(name) and name.isprintable()
-
-
-def _texts(series: pl.Series) -> pa.StringArray:
-    return series.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-
-
-def _series(texts: pa.StringArray) -> pl.Series:
-    series = pl.from_arrow(texts)
-    assert isinstance(series, pl.Series)
-    return series

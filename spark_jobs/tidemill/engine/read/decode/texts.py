@@ -85,12 +85,12 @@ def log_times(texts: pa.StringArray) -> Column:
 
 
 def _integers(texts: pa.StringArray, bits: int) -> Column:
-    cast = _series(texts).cast(pl.Int32 if bits == 32 else pl.Int64, strict=False).to_arrow()
+    cast = as_series(texts).cast(pl.Int32 if bits == 32 else pl.Int64, strict=False).to_arrow()
     return Column(array=cast, bad=_lost(texts, cast))
 
 
 def _doubles(texts: pa.StringArray) -> Column:
-    cast = _series(texts).cast(pl.Float64, strict=False).to_arrow()
+    cast = as_series(texts).cast(pl.Float64, strict=False).to_arrow()
     finite = pc.if_else(pc.is_finite(cast), cast, pa.scalar(None, pa.float64()))
     return Column(array=finite, bad=_lost(texts, finite))
 
@@ -156,10 +156,16 @@ def _floored(text: str, scale: int) -> decimal.Decimal | None:
         return None
 
 
-def _series(texts: pa.StringArray) -> pl.Series:
+def as_series(texts: pa.StringArray) -> pl.Series:
+    """The same texts for Polars, which copies nothing."""
     series = pl.from_arrow(texts)
     assert isinstance(series, pl.Series)
     return series
+
+
+def as_texts(series: pl.Series) -> pa.StringArray:
+    """Texts of Polars for Arrow."""
+    return series.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
 
 
 def _numbered(

@@ -22,7 +22,7 @@ def task(tmp_path: Path) -> Any:
     """The task of a live DAG whose Spark Connect server is not there."""
     from tidemill_airflow.factory import dags_for
 
-    mill = sums(tmp_path, NO_SPARK)
+    mill = sums(tmp_path, NO_SPARK, driver_records=0)
     mill.feed([b'{"ts": "2026-01-01T00:00:00Z", "user": "ann", "amount": 1}'])
     file = tmp_path / "tidemill.toml"
     remote = f'[spark]\nremote = "sc://127.0.0.1:{free_ports(1)[0]}"\n'

@@ -39,8 +39,8 @@ def check_united(where: str, one: Found, other: Found) -> None:
         if not isinstance(a, Foreign) and not isinstance(b, Foreign) and united(a, b):
             continue
         raise DeclarationError(
-            f"{where} merges streams whose `{column}` is {_shown(a)} in one and {_shown(b)} in another: values would "
-            "be lost or changed",
+            f"{where} merges streams whose `{column}` is {shown_type(a)} in one and {shown_type(b)} in another: values "
+            "would be lost or changed",
             fix="convert one of them before, with an expression of your own in with_columns",
         )
 
@@ -68,7 +68,7 @@ def check_fits(where: str, column: str, found: DataType | Foreign, contract: Con
     wanted = next(f.type for f in contract.fields if f.name == column)
     if not isinstance(found, Foreign) and fit(found, wanted) is not Fit.LOSES:
         return
-    shown = _shown(found)
+    shown = shown_type(found)
     there = contract.source or contract.name
     raise DeclarationError(
         f"{where}: `{column}` is {shown}, but the contract says {spark_type(wanted)} for it ({there}): values would "
@@ -78,7 +78,8 @@ def check_fits(where: str, column: str, found: DataType | Foreign, contract: Con
     )
 
 
-def _shown(found: DataType | Foreign) -> str:
+def shown_type(found: DataType | Foreign) -> str:
+    """A type as Spark writes it."""
     return found.name if isinstance(found, Foreign) else spark_type(found)
 
 

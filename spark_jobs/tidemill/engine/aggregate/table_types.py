@@ -6,7 +6,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import Sink, StatefulSink
 from tidemill.core.contract.schema import spark_type
 from tidemill.core.declare.operators import Publish
-from tidemill.core.declare.type_checks import Foreign, Found
+from tidemill.core.declare.type_checks import Found, shown_type
 from tidemill.core.errors import Incompatible
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
@@ -32,7 +32,7 @@ def check_state(flow: Flow, sink: StatefulSink, uris: Uris, found: Found) -> Non
     there = State.of(uris, sink)
     if there is None:
         return
-    new = {name.lower(): _shown(of) for name, of in found.items() if of is not None}
+    new = {name.lower(): shown_type(of) for name, of in found.items() if of is not None}
     for field in there.spec.fields:
         before = spark_type(field.type)
         now = new.get(field.name.lower(), before)
@@ -52,10 +52,6 @@ def check_published(flow: Flow, sink: Sink, uris: Uris) -> None:
         column = there.get(field.name.lower())
         if column is not None and type_text(column.type) != spark_type(field.type):
             raise _incompatible(flow, f"table {sink.table}", field.name, type_text(column.type), spark_type(field.type))
-
-
-def _shown(found: object) -> str:
-    return found.name if isinstance(found, Foreign) else spark_type(found)  # type: ignore[arg-type]
 
 
 def _incompatible(flow: Flow, what: str, column: str, before: str, now: str) -> Incompatible:

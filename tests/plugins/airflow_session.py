@@ -7,6 +7,7 @@ Each pair is a DAG and the configuration of one run. ANSWER is the file, of JSON
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import sys
 from pathlib import Path
@@ -52,5 +53,9 @@ def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, 
         }
 
 
+PATIENCE = 500.0
+"""Seconds until a process that waits for something says where, and ends."""
+
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
     Path(sys.argv[2]).write_text(json.dumps(main(sys.argv[1], json.loads(sys.argv[3]))))

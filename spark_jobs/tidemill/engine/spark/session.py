@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from tidemill.core.errors import EngineError, TidemillError
 from tidemill.core.identity.semantics import check_pinned
 from tidemill.engine.spark.connect import connect_session
+from tidemill.engine.spark.forks import part_forks
 from tidemill.engine.spark.settings import OF_A_STORE, is_connect, pin, server_conf, settle
 from tidemill.engine.spark.shared_classes import sharing
 from tidemill.engine.spark.workers import DAEMON, equip
@@ -208,6 +209,7 @@ def _context(master: str, name: str, conf: Mapping[str, str]) -> SparkContext:
     context.setLogLevel("ERROR")
     # PySpark does this only for a session; without it, an error of a worker comes without the worker's text.
     install_exception_handler()
+    part_forks()
     return context
 
 

@@ -17,7 +17,7 @@ from tidemill.core.errors import DeclarationError
 from tidemill.engine import native_aggregation
 from tidemill.engine.aggregate import native_plan
 from tidemill.engine.aggregate.native_plan import left_to_spark_sql
-from tidemill.engine.read import segments
+from tidemill.engine.read import parts, segments
 
 pytestmark = pytest.mark.spark
 
@@ -70,6 +70,7 @@ def test_all_that_aggregate_give_the_same(
         # Several tasks, each of several parts.
         for module, name, value in ((native_plan, "_PART", 5), (segments, "_FEW", 5), (segments, "_PART", 12)):
             monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(parts, "_PART", 12)
     found: list[Any] = []
     original = native_aggregation.found_natively
     monkeypatch.setattr(

@@ -88,7 +88,7 @@ def is_late(panes: Panes, time: str, behind: str, allowed_lateness: int) -> str:
 
 def refusing_windows(panes: Panes, time: str, behind: str, allowed_lateness: int) -> str:
     """How many windows of `time` refuse it, for a `time` that is not late: others take it then."""
-    if not isinstance(panes, EvenPanes):
+    if not isinstance(panes, EvenPanes) or panes.size <= panes.slide:
         return "0L"
     windows = f"(({panes.size}L - {_inside(panes, time)} - 1L) div {panes.slide}L + 1L)"
     left = _time_left(panes, time, behind, allowed_lateness)

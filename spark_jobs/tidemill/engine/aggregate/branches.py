@@ -219,13 +219,18 @@ def _ending(branch: Branch) -> dict[str, str]:
         late = f"(coalesce({branch.ended}, false) OR {late})"
     if branch.spared:
         spared = " OR ".join(f"(_time >= {low}L AND _time < {high}L)" for low, high in branch.spared)
-        late, refused = f"({late} AND NOT ({spared}))", f"CASE WHEN {spared} THEN 0L ELSE {refused} END"
+        late, refused = f"({late} AND NOT ({spared}))", _unless(spared, refused)
     return {
         **{branch.prefix + c: quoted(c) for c in branch.columns},
         branch.alive: _ALIVE,
         branch.late: f"{_ALIVE} AND {late}",
-        branch.refused: f"CASE WHEN {_ALIVE} AND NOT ({late}) THEN {refused} ELSE 0L END",
+        branch.refused: _unless(f"NOT {_ALIVE} OR {late}", refused),
     }
+
+
+def _unless(condition: str, number: str) -> str:
+    """A number, or 0 where the condition holds."""
+    return number if number == "0L" else f"CASE WHEN {condition} THEN 0L ELSE {number} END"
 
 
 def _lateness(sink: Sink, behind: str, allowed: int) -> tuple[str, str]:

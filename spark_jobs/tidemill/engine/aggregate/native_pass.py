@@ -36,19 +36,30 @@ _PART_BYTES = 2**26
 _OUTPUT = pa.schema([("topic", pa.string()), ("what", pa.string()), ("body", pa.binary())])
 
 
-class Aggregation(NamedTuple):
-    """Statements for one table, of one branch: rows that enter it; their aggregates by pane and key; these merged.
+class Stretches(NamedTuple):
+    """What the panes of sessions are: stretches of the records of a key, of the rows that `entering` gives."""
 
-    Panes of `sessions` are stretches of records of a key, which are not merged here. Without `partial`, the rows
-    themselves come back, in the order of their records.
+    entering: Translation
+    keys: tuple[str, ...]
+    panes: SessionPanes
+
+
+class Aggregation(NamedTuple):
+    """Statements for one table, of one branch: what a part of the rows gives, and that of several parts merged.
+
+    A part gives aggregates by pane and key or, without `merged`, the rows that enter the table, in the order of their
+    records. With `stretches`, `given` is over their rows with their panes, and parts are not merged here.
     """
 
     table: str
-    keys: tuple[str, ...]
-    entering: Translation
-    partial: Translation | None = None
+    given: Translation
     merged: Translation | None = None
-    sessions: SessionPanes | None = None
+    stretches: Stretches | None = None
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether the rows themselves come back."""
+        return self.merged is None and self.stretches is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +104,9 @@ class NativePass:
         branched = computed(self.branched, rows)
         found.add(COUNTS, computed(self.counted, branched))
         for number, aggregation in enumerate(self.aggregations):
-            entering = computed(aggregation.entering, branched)
-            if entering.num_rows or aggregation.partial is None:
-                found.aggregates.setdefault(number, []).append(_partial(aggregation, entering))
+            given = _given(aggregation, branched)
+            if given.num_rows or aggregation.of_rows:
+                found.aggregates.setdefault(number, []).append(given)
         stray = self.strays.where(branched)
         if len(stray):
             found.blocks[np.asarray(rows["_block"])[stray]] = True
@@ -109,7 +120,7 @@ class NativePass:
         size = 0
         for number, parts in sorted(found.aggregates.items()):
             aggregation, rows = self.aggregations[number], pa.concat_tables(parts)
-            if len(parts) > 1 and aggregation.merged is not None and aggregation.sessions is None:
+            if len(parts) > 1 and aggregation.merged is not None:
                 rows = computed(aggregation.merged, rows)
             size += rows.nbytes
             told[f"{TABLE}{number}"] = rows
@@ -140,16 +151,17 @@ class _Found:
             self.parts = {COUNTS: self.parts[COUNTS]}
 
 
-def _partial(aggregation: Aggregation, entering: pa.Table) -> pa.Table:
-    """The partial aggregates of rows that enter a table, or the rows."""
-    if aggregation.partial is None:
-        return entering
-    if aggregation.sessions is None:
-        return computed(aggregation.partial, entering)
-    times = np.asarray(entering["_time"])
-    starts, ends = joined(numbered(entering, aggregation.keys), times, times + aggregation.sessions.gap)
-    entering = entering.append_column(PANE, pa.array(starts)).append_column(PANE_END, pa.array(ends))
-    return computed(aggregation.partial, entering)
+def _given(aggregation: Aggregation, branched: pa.Table) -> pa.Table:
+    """What rows give for a table."""
+    if aggregation.stretches is None:
+        return computed(aggregation.given, branched)
+    entering, keys, panes = aggregation.stretches
+    rows = computed(entering, branched)
+    times = np.asarray(rows["_time"])
+    starts, ends = joined(numbered(rows, keys), times, times + panes.gap)
+    return computed(
+        aggregation.given, rows.append_column(PANE, pa.array(starts)).append_column(PANE_END, pa.array(ends))
+    )
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

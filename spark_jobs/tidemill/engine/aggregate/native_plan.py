@@ -21,7 +21,7 @@ from tidemill.engine.aggregate.branches import HIDDEN, Branch, branch_out, branc
 from tidemill.engine.aggregate.counting import Counter
 from tidemill.engine.aggregate.firing_sql import columns_folded, columns_left, grouped_pieces, of_no_piece
 from tidemill.engine.aggregate.input_stream import Stream
-from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass
+from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass, Stretches
 from tidemill.engine.aggregate.native_strays import LateRows, Strays, is_written
 from tidemill.engine.aggregate.ordered_fold import PIECE, ROW, TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
@@ -41,7 +41,7 @@ _MOST_BYTES = 2**28
 _TIMES = EventTimes(earliest=-(2**62), latest=2**62)
 """Bounds of event times, as those of a batch."""
 
-_PART = 100_000
+_PART = 250_000
 """So many records are decoded and aggregated at once."""
 
 _INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
@@ -80,8 +80,7 @@ def _united(passes: Iterable[NativePass]) -> tuple[NativePass, ...]:
     """
     found, types = tuple(passes), dict[str, tuple[Field, ...]]()
     for each in (aggregation for native in found for aggregation in native.aggregations):
-        given = (each.partial or each.entering).output
-        if types.setdefault(each.table, given) != given:
+        if types.setdefault(each.table, each.given.output) != each.given.output:
             raise LeftToSpark(f"{each.table}: streams whose columns have different types")
     return found
 
@@ -116,7 +115,7 @@ def nothing_here(flow: Flow, sink: FiringSink) -> pa.Table | None:
         passes = _united(pass_anywhere(flow, source, here=True) for source in flow.sources)
     except LeftToSpark:
         return None
-    entering = [a.entering.output for native in passes for a in native.aggregations if a.table == sink.table]
+    entering = [a.given.output for native in passes for a in native.aggregations if a.table == sink.table]
     return run(of_no_piece(sink), arrow_schema(entering[0]).empty_table()) if entering else None
 
 
@@ -174,7 +173,7 @@ def _of_branch(branch: Branch, columns: tuple[Field, ...]) -> Aggregation:
             return _aggregation(branch, sink, columns)
         case RowSink() as sink:
             published = select(fitted(sink.contract.fields), select(columns_of(branch), ROWS, where=branch.taken))
-            return Aggregation(sink.table, (), natively(published, columns))
+            return Aggregation(sink.table, natively(published, columns))
         case FiringSink() as sink:
             return _folded(branch, sink, columns)
         case _:
@@ -187,7 +186,7 @@ def _folded(branch: Branch, sink: FiringSink, columns: tuple[Field, ...]) -> Agg
     left = columns_left(sink, [*HIDDEN, *branch.columns])
     entering = natively(select(columns_folded(sink, left), select(there, ROWS, where=branch.taken)), columns)
     natively(grouped_pieces(sink), (*(f for f in entering.output if f.name in left), *FOLDED))
-    return Aggregation(sink.table, sink.keys, entering)
+    return Aggregation(sink.table, entering)
 
 
 def _aggregation(branch: Branch, sink: WindowedSink, columns: tuple[Field, ...]) -> Aggregation:
@@ -197,27 +196,22 @@ def _aggregation(branch: Branch, sink: WindowedSink, columns: tuple[Field, ...])
         read |= columns_read(aggregate)
     hidden = [column for column in HIDDEN if column in read and column not in branch.columns]
     taken = [*hidden, *(renamed(quoted(branch.prefix + c), c) for c in branch.columns)]
-    entering, places = select(taken, ROWS, where=branch.taken), [PANE]
-    panes = sink.window.panes
-    if isinstance(panes, SessionPanes):
-        places = [PANE, PANE_END]
-    else:
-        entering = select(["*", renamed(pane_start(panes, "_time"), PANE)], entering)
-    enters = natively(entering, columns)
+    entering, panes = select(taken, ROWS, where=branch.taken), sink.window.panes
     partials = [renamed(text, name) for name, text in partials_of(sink).items()]
-    names = [*places, *sink.keys]
-    grouped = select([*map(quoted, names), *partials], ROWS, group_by=names)
-    partial = natively(grouped, (*enters.output, *_times(places, enters.output)))
-    merged = natively(folded_state(ROWS, sink, partial.output, (PANE,)), partial.output)
-    sessions = panes if isinstance(panes, SessionPanes) else None
-    return Aggregation(sink.table, sink.keys, enters, partial, merged, sessions)
+    if isinstance(panes, SessionPanes):
+        enters, names = natively(entering, columns), [PANE, PANE_END, *sink.keys]
+        grouped = select([*map(quoted, names), *partials], ROWS, group_by=names)
+        given = natively(grouped, (*enters.output, *_times(enters.output)))
+        return Aggregation(sink.table, given, stretches=Stretches(enters, sink.keys, panes))
+    placed, names = select(["*", renamed(pane_start(panes, "_time"), PANE)], entering), [PANE, *sink.keys]
+    given = natively(select([*map(quoted, names), *partials], placed, group_by=names), columns)
+    return Aggregation(sink.table, given, natively(folded_state(ROWS, sink, given.output, (PANE,)), given.output))
 
 
-def _times(places: Sequence[str], there: Sequence[Field]) -> Iterator[Field]:
-    """The columns of times that a worker adds to rows."""
+def _times(there: Sequence[Field]) -> Iterator[Field]:
+    """The columns of times that a worker adds to rows of sessions."""
     [time] = [field for field in there if field.name == "_time"]
-    known = {field.name for field in there}
-    return (Field(name=name, type=time.type) for name in places if name not in known)
+    return (Field(name=name, type=time.type) for name in (PANE, PANE_END))
 
 
 def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRows, ...] | None:

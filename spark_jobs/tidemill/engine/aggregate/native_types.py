@@ -103,32 +103,31 @@ def _of_sink(sink: Sink, rows: Fields, aggregation: Aggregation) -> _Types:
         case FiringSink():
             return _of_firings(sink, rows, aggregation)
         case WindowedSink():
-            return _of_windows(sink, aggregation)
+            return _of_windows(sink, rows, aggregation)
         case _:
             assert_never(sink)
 
 
 def _of_firings(sink: FiringSink, rows: Fields, aggregation: Aggregation) -> _Types:
     left = columns_left(sink, [*HIDDEN, *(field.name for field in rows)])
-    pieces = natively(grouped_pieces(sink), (*(f for f in aggregation.entering.output if f.name in left), *FOLDED))
+    pieces = natively(grouped_pieces(sink), (*(f for f in aggregation.given.output if f.name in left), *FOLDED))
     state = _named(pieces.output, [*sink.keys, *partials_of(sink)])
     firings = (Field(name=FIRING, type=Scalar.LONG), *schema_fields(pa.schema(OF_FIRING)))
     published = natively(merged_firings(ROWS, sink), (*state, *firings)).output
-    return _Types(over=_over(sink, aggregation.entering.output), state=state, published=published)
+    return _Types(over=_over(sink, aggregation.given.output), state=state, published=published)
 
 
-def _of_windows(sink: WindowedSink, aggregation: Aggregation) -> _Types:
+def _of_windows(sink: WindowedSink, rows: Fields, aggregation: Aggregation) -> _Types:
     if isinstance(sink.window.panes, CalendarPanes):
         raise LeftToSpark(f"{sink.table}: whether Java knows the time zone")
-    assert aggregation.partial is not None
     pane = {"pane_day": Scalar.DATE, "pane_start": Scalar.TIMESTAMP, "pane_end": Scalar.TIMESTAMP}
-    there = _named(aggregation.partial.output, [*sink.keys, *partials_of(sink)])
+    there = _named(aggregation.given.output, [*sink.keys, *partials_of(sink)])
     state = (*(Field(name=name, type=pane[name]) for name in sink.pane_columns), *there)
     bounds = ("_start", "_end") if sink.merging else BOUNDS
     firing = {"_touched": Scalar.BOOLEAN, **dict.fromkeys(bounds, Scalar.LONG)}
     _, text = results(finished_windows(ROWS, sink), sink)
     published = natively(text, (*state, *(Field(name=name, type=of) for name, of in firing.items()))).output
-    return _Types(over=_over(sink, aggregation.entering.output), state=state, published=published)
+    return _Types(over=_over(sink, rows), state=state, published=published)
 
 
 def _over(sink: StatefulSink, entering: Fields) -> Fields:

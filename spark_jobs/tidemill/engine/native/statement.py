@@ -95,7 +95,7 @@ def _result(translation: Translation, rows: pa.Table) -> pa.Table | None:
         inputs = rows.select(list(translation.inputs.values())).rename_columns(list(translation.inputs))
         connection.register(TABLE, inputs)
         try:
-            found = _bounded(connection.sql(translation.text).to_arrow_reader(_ROWS))
+            found = _bounded(connection.execute(translation.text).to_arrow_reader(_ROWS))
         finally:
             connection.unregister(TABLE)
     if found is None:

@@ -6,7 +6,8 @@ because DuckDB does not tell capital letters from small ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -29,6 +30,9 @@ Columns = Mapping[str, Value]
 
 _MOST_COLUMNS = 500
 """DuckDB takes seconds to plan a statement over more columns."""
+
+_NAME = re.compile(r"\b[cs]\d+(?:_\d+)?\b")
+"""The name of a column here; a literal that looks like one only keeps a column that is not needed."""
 
 _PARTS = {"kind", "expressions", "from_", "where", "group"}
 """The parts of a select that are translated."""
@@ -55,13 +59,13 @@ def translated(statement: str, columns: tuple[Field, ...]) -> Translation | str:
         if len(names) > _MOST_COLUMNS or len(names) < len(columns):
             raise Untranslatable(f"{len(columns)} columns, of {len(names)} names")
         source = {c.name: Value(names[c.name], c.type) for c in columns}
-        text, found = _select(sqlglot.parse_one(statement, dialect=OwnSpark), source)
+        written, found = _select(sqlglot.parse_one(statement, dialect=OwnSpark), source)
         output = tuple(Field(name=name, type=_of(name, value)) for name, value in found.items())
     except Untranslatable as found_out:
         return str(found_out)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError):
         return "a statement that the driver's parser does not read"
-    return Translation(text, inputs, output)
+    return Translation(written.text(), inputs, output)
 
 
 def _is_known(of: DataType) -> bool:
@@ -77,25 +81,58 @@ def _of(name: str, value: Value) -> DataType:
     return value.type
 
 
-def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[str, Columns]:
+def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[_Statement, Columns]:
     """A select, and its columns; `rows` are the columns of `ROWS`."""
     if not isinstance(node, exp.Select) or {name for name, part in node.args.items() if part} - _PARTS:
         refuse(node)
     source, columns = _from(node.args["from_"].this, rows, depth + 1)
     of = Expressions(columns).of
-    selected: dict[str, Value] = {}
+    made, texts, fixed = dict[str, Value](), dict[str, str](), set[str]()
     for column in node.expressions:
-        if isinstance(column, exp.Star):
-            found = _starred(column, columns)
-        else:
-            found = {column.alias_or_name: _column(of, column)}
-        if found.keys() & selected.keys():
+        starred = isinstance(column, exp.Star)
+        found = _starred(column, columns) if starred else {column.alias_or_name: _column(of, column)}
+        if found.keys() & made.keys():
             refuse(column)
-        selected |= found
-    # Names of each depth are different: DuckDB lets a clause also use the names that its own select gives.
-    made = {c: replace(v, text=v.text and f"s{depth}_{n}") for n, (c, v) in enumerate(selected.items())}
-    listed = ", ".join(f"{value.text} AS {made[name].text}" for name, value in selected.items() if value.text)
-    return f"SELECT {listed} FROM {source}{_where(of, node)}{_group_by(of, node)}", made
+        for spark_name, value in found.items():
+            # Names of each depth are different: DuckDB lets a clause also use the names that its own select gives.
+            name = value.text if depth and _NAME.fullmatch(value.text) else value.text and f"s{depth}_{len(made)}"
+            made[spark_name] = replace(value, text=name)
+            if name:
+                texts[name] = value.text
+            if not depth or column.find(exp.AggFunc, exp.Explode):
+                fixed.add(name)
+    tail = f"{_where(of, node)}{_group_by(of, node)}"
+    return _Statement(columns=texts, fixed=frozenset(fixed), source=source, tail=tail), made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Statement:
+    """A select for DuckDB: what its columns are, by their names; those that are `fixed` are always there.
+
+    A column that a source has and that is passed on keeps its name. `source` None means `TABLE`.
+    """
+
+    columns: Mapping[str, str]
+    fixed: frozenset[str]
+    source: _Statement | None
+    tail: str
+
+    def text(self, wanted: Collection[str] = ()) -> str:
+        """The statement, with the columns that are wanted of it."""
+        left = {name: text for name, text in self.columns.items() if name in wanted or name in self.fixed}
+        listed = ", ".join(text if text == name else f"{text} AS {name}" for name, text in left.items())
+        return f"SELECT {listed or '1 AS one'} FROM {self._from(' '.join([*left.values(), self.tail]))}{self.tail}"
+
+    def _from(self, used: str) -> str:
+        """What the statement reads, if it uses the names in a text."""
+        source, wanted = self.source, {*_NAME.findall(used)}
+        while source is not None and source._passes(wanted):
+            source = source.source
+        return TABLE if source is None else f"({source.text(wanted)})"
+
+    def _passes(self, wanted: Collection[str]) -> bool:
+        """Whether all that is wanted comes from the source as it is."""
+        return not (self.tail or self.fixed) and all(self.columns[name] == name for name in wanted)
 
 
 def _starred(star: exp.Star, columns: Columns) -> Columns:
@@ -108,13 +145,12 @@ def _starred(star: exp.Star, columns: Columns) -> Columns:
     return {name: value for name, value in columns.items() if name not in left}
 
 
-def _from(node: exp.Expr, rows: Columns, depth: int) -> tuple[str, Columns]:
+def _from(node: exp.Expr, rows: Columns, depth: int) -> tuple[_Statement | None, Columns]:
     if isinstance(node, exp.Table) and node.sql("spark") == ROWS:
-        return TABLE, rows
+        return None, rows
     if not isinstance(node, exp.Subquery):
         refuse(node)
-    text, columns = _select(node.this, rows, depth)
-    return f"({text})", columns
+    return _select(node.this, rows, depth)
 
 
 def _column(of: Of, column: exp.Expr) -> Value:

@@ -18,6 +18,9 @@ from tidemill.stores.opened import opened
 Part = Callable[[], Iterator[pa.RecordBatch]]
 """Reads some records, with the columns `RECORDS`."""
 
+_PART = 250_000
+"""About so many records of segments are a part: threads of one process need no more parts than they are."""
+
 _MOST_PARTS = 8
 _BATCH_ROWS = 50_000
 
@@ -38,7 +41,7 @@ def parts_here(scan: Scan, take: Take) -> Sequence[Part] | None:
     """
     match scan:
         case ParquetScan():
-            segments = Segments.of(scan)
+            segments = Segments.of(scan, part=_PART)
             if segments is not None:
                 return [partial(_segments, segments, number, take) for number in range(segments.parts)]
             return [partial(_fetched, scan, files, take) for files in _dealt(scan.files)]

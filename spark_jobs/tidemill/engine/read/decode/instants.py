@@ -162,6 +162,16 @@ def _marks(layout: _Layout, second: int, fraction: int, zone: int) -> None:
 
 
 def _iso_date(layout: _Layout) -> Small:
+    """`2024-01-31` at the start, in days; read once for all texts if they have one date, as those of a batch often do.
+
+    Then it is one number.
+    """
+    dates = layout.texts[:_DATE]
+    if dates.shape[1] > 1 and (dates == dates[:, :1]).all():
+        one = _Layout(dates[:, :1])
+        days = _iso_date(one)
+        layout.good &= one.good
+        return days
     layout.one_of(4, "-")
     layout.one_of(7, "-")
     return _days(layout, layout.number(0, 4), layout.number(5, 7), layout.number(8, 10))

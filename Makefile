@@ -40,7 +40,7 @@ KILLS = 3
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pages bench-pace bench-sliding bench-windows bench-airflow matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pages bench-pace bench-sliding bench-windows bench-airflow bench-cluster matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -137,6 +137,9 @@ bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300
 
 bench-windows: setup ## sessions, totals and sliding windows against their bounds, into build/bench_windows.json
 	@$(RUN) python benchmarks/bench/bench_windows.py $(OPTIONS)
+
+bench-cluster: setup ## 10,000,000 records in a batch on a standalone cluster of two workers, and on one of four
+	@$(RUN) python benchmarks/bench/bench_cluster.py $(OPTIONS)
 
 bench-airflow: setup ## seconds from a scheduled moment to the commit: 20 runs on Spark Connect, 20 in local sessions
 	@$(RUN) python benchmarks/bench/bench_airflow.py $(OPTIONS)

@@ -25,6 +25,7 @@ class KafkaBatch(TidemillBatch):
     name = ON_KAFKA
 
     def __init__(self, servers: str) -> None:
+        super().__init__()
         self._servers = servers
 
     def prepare(self, arena: Arena) -> None:
@@ -38,7 +39,7 @@ class KafkaBatch(TidemillBatch):
 
     def settings(self, arena: Arena) -> dict[str, Any]:
         # The markers of transactions have offsets, too.
-        more = {"kafka": {"kafka": self._servers}, "batch_records": 2_000_000}
+        more = {"kafka": {"kafka": self._servers}, "batch_records": 2_000_000, "driver_records": 2_000_000}
         return {**super().settings(arena), **more}
 
     def round(self, delivery: Delivery) -> float:

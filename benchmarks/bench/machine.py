@@ -46,14 +46,15 @@ def load() -> float:
     return round(os.getloadavg()[0], 2)
 
 
-def cpu_seconds() -> float | None:
-    """Processor time of this process and all below it, Java and Python workers included; None without /proc.
+def cpu_seconds(pid: int | None = None) -> float | None:
+    """Processor time of a process, this one by default, and all below it; None without /proc.
 
-    Unlike a clock it does not count the time during which others had the processor.
+    Java and Python workers are included. Unlike a clock it does not count the time during which others had the
+    processor.
     """
     spent = _processes()
     # Fields 14 to 17 of proc(5): own time and that of children that have ended, user and system.
-    family = (spent[pid] for pid in below(os.getpid()) if pid in spent)
+    family = (spent[each] for each in below(pid or os.getpid()) if each in spent)
     ticks = sum(sum(map(int, fields[11:15])) for fields in family)
     return ticks / os.sysconf("SC_CLK_TCK") if spent else None
 

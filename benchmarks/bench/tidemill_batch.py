@@ -35,19 +35,23 @@ class TidemillBatch:
     pipelines = PROJECT / "pipelines"
     contracts = PROJECT / "data_contracts"
 
+    def __init__(self, **more: Any) -> None:
+        self._more = more
+
     def prepare(self, arena: Arena) -> None:
         self._spark = arena.spark
         self._project = Project(PROJECT, Settings(**self.settings(arena)))
         self._project.pipeline(self.pipeline)
 
     def settings(self, arena: Arena) -> dict[str, Any]:
-        """Those of its project."""
+        """Those of its project, and those that the contestant was made with."""
         return {
             "lake": str(arena.lake),
             "log": str(arena.log),
             "pipelines": str(self.pipelines),
             "contracts": str(self.contracts),
             "jars": "",
+            **self._more,
         }
 
     @property

@@ -173,7 +173,10 @@ def shown(mill: Mill, table: str) -> list[tuple[Any, ...]]:
     return sorted((row(each) for each in rows_of(mill.project.published_uri(table))), key=str)
 
 
-@pytest.mark.parametrize(("writer", "sets", "batches"), [("delta-rs", 200, 3), ("spark", 200, 2)])
+@pytest.mark.parametrize(
+    ("writer", "sets", "batches"),
+    [("delta-rs", 200, 3), ("spark", 40, 2), pytest.param("spark", 200, 2, marks=pytest.mark.long)],
+)
 def test_firings_of_random_record_sets_are_those_of_the_plain_rule(
     tmp_path: Path, spark: Any, writer: str, sets: int, batches: int
 ) -> None:

@@ -34,6 +34,7 @@ SELECT x + y AS z FROM (SELECT a AS x, a AS y FROM {ROWS} WHERE a < 3L)
 SELECT a + 1L AS a FROM (SELECT a + 1L AS a FROM (SELECT a + 1L AS a, s1_0 FROM {ROWS}) WHERE a > 2L)
 SELECT x FROM (SELECT a AS x, s1_0 = 'c0' AS named FROM {ROWS}) WHERE named
 SELECT s1_0, 'c0' AS c0 FROM (SELECT s1_0 FROM {ROWS} WHERE s1_0 <> 's2_0')
+SELECT x FROM (SELECT s1_0 AS x FROM {ROWS}) WHERE x <> 'c99 s3_1'
 SELECT s1_0, max(s0_1) AS s0_0 FROM (SELECT s1_0, a AS s0_1, B * 2L AS unread FROM {ROWS}) GROUP BY s1_0
 """.strip().splitlines()
 

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.log.scan import LinesScan, ParquetScan
+from tidemill.core.log.scan import LinesScan, ParquetScan, TableScan
 from tidemill.engine.aggregate.native_runs import _Bound, _in_threads
+from tidemill.engine.read import parts as of_parts
 from tidemill.engine.read.parts import TooLarge, parts_here
 from tidemill.engine.read.segments import RECORDS, Segments
 
@@ -146,3 +147,14 @@ def test_row_groups_without_rows_are_dealt_to_nobody(tmp_path: Path) -> None:
             writer.write_table(rows)
     segments = Segments(files=(str(path),), ranges=(), exact=True, parts=2)
     assert sum(rows.num_rows for number in range(2) for rows in segments.part(number)) == 20
+
+
+@pytest.mark.parametrize(("count", "parts"), [(0, 1), (1, 1), (4, 1), (5, 2), (10, 3)])
+def test_records_in_memory_come_in_parts_as_well(count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_parts, "_PART", 4)
+    columns = [[0] * count, list(range(count)), [0] * count, [b"x"] * count]
+    rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
+    found = parts_here(TableScan(rows=rows, ranges=(), dense=True), at_most(0))
+    assert found is not None
+    assert len(found) == parts
+    assert [n for part in found for batch in part() for n in batch["offset"].to_pylist()] == list(range(count))

@@ -131,6 +131,7 @@ PROGRAMS = (
     "matrix",
     "bench",
     "bench-audit",
+    "bench-cluster",
     "bench-repair",
     "bench-upkeep",
     "bench-history",

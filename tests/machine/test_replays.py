@@ -52,7 +52,7 @@ def replay(mill: Mill, draw: random.Random) -> None:
         done(backfill(an_amendment(mill), wanted))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 @pytest.mark.parametrize("text", BUFFERS)
 def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_around_it(
     tmp_path: Path, text: str, seed: int

@@ -89,7 +89,7 @@ def with_trigger(folder: Path, window: str, trigger: str, mode: str, *, lateness
     return mill, EventWindows(WINDOWS[window].panes, TRIGGERS[trigger], lateness, mode)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("window", WINDOWS)

@@ -132,7 +132,7 @@ class _Statement:
 
     def _passes(self, wanted: Collection[str]) -> bool:
         """Whether all that is wanted comes from the source as it is."""
-        return not (self.tail or self.fixed) and all(self.columns[name] == name for name in wanted)
+        return not (self.tail or self.fixed) and all(self.columns.get(name, name) == name for name in wanted)
 
 
 def _starred(star: exp.Star, columns: Columns) -> Columns:

@@ -19,7 +19,7 @@ Part = Callable[[], Iterator[pa.RecordBatch]]
 """Reads some records, with the columns `RECORDS`."""
 
 _PART = 250_000
-"""About so many records of segments are a part: threads of one process need no more parts than they are."""
+"""About so many records are a part: threads of one process need no more parts than they are."""
 
 _MOST_PARTS = 8
 _BATCH_ROWS = 50_000
@@ -46,7 +46,8 @@ def parts_here(scan: Scan, take: Take) -> Sequence[Part] | None:
                 return [partial(_segments, segments, number, take) for number in range(segments.parts)]
             return [partial(_fetched, scan, files, take) for files in _dealt(scan.files)]
         case MemoryScan() | TableScan():
-            return [partial(_held, scan)]
+            rows = rows_of(scan)
+            return [partial(_held, rows.slice(start, _PART)) for start in range(0, max(rows.num_rows, 1), _PART)]
         case LinesScan(firsts=firsts):
             return [partial(_lines, scan, firsts, files, take) for files in _dealt(scan.files)]
         case KafkaScan():
@@ -77,8 +78,8 @@ def of_lines(
         yield pa.record_batch([partitions, offsets, [UNKNOWN] * len(values), values], schema=RECORDS)
 
 
-def _held(scan: MemoryScan | TableScan) -> Iterator[pa.RecordBatch]:
-    yield from rows_of(scan).to_batches(max_chunksize=_BATCH_ROWS)
+def _held(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
 
 
 def _segments(segments: Segments, number: int, take: Take) -> Iterator[pa.RecordBatch]:

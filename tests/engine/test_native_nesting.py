@@ -25,6 +25,7 @@ SELECT count(1) AS n FROM (SELECT a AS x FROM (SELECT a, B FROM {ROWS} WHERE B >
 SELECT count(1) AS n FROM (SELECT a FROM (SELECT * FROM {ROWS}))
 SELECT count(1) AS n FROM (SELECT explode(sequence(0L, B, 1L)) AS x FROM {ROWS} WHERE B IS NOT NULL)
 SELECT count(1) AS n FROM (SELECT max(a) AS s FROM {ROWS})
+SELECT count(1) AS n FROM (SELECT hll_sketch_agg(s1_0, 12) AS s FROM {ROWS})
 SELECT count(1) AS n FROM (SELECT a, count(1) AS m FROM {ROWS} GROUP BY a)
 SELECT count(1) AS n FROM (SELECT a FROM {ROWS} GROUP BY a)
 SELECT m FROM (SELECT a, count(1) AS m, max(B) AS unread FROM {ROWS} GROUP BY a)

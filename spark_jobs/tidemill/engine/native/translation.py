@@ -34,6 +34,9 @@ _MOST_COLUMNS = 500
 _NAME = re.compile(r"\b[cs]\d+(?:_\d+)?\b")
 """The name of a column here; a literal that looks like one only keeps a column that is not needed."""
 
+_OF_MANY_ROWS = (exp.AggFunc, exp.Anonymous, exp.Explode)
+"""What may decide how many rows a select gives, though nobody reads it. Aggregates that make sketches are anonymous."""
+
 _PARTS = {"kind", "expressions", "from_", "where", "group"}
 """The parts of a select that are translated."""
 
@@ -99,7 +102,7 @@ def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[_Statement, 
             made[spark_name] = replace(value, text=name)
             if name:
                 texts[name] = value.text
-            if not depth or column.find(exp.AggFunc, exp.Explode):
+            if not depth or column.find(*_OF_MANY_ROWS):
                 fixed.add(name)
     tail = f"{_where(of, node)}{_group_by(of, node)}"
     return _Statement(columns=texts, fixed=frozenset(fixed), source=source, tail=tail), made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -137,3 +138,16 @@ def test_large_records_and_many_ranges_are_left_to_spark(answers: Any) -> None:
     answers([Message(number) for number in range(10)])
     assert fetched(scan((0, 0, 10)), most=5) is None
     assert fetched(scan(*((0, 2 * n, 2 * n + 1) for n in range(9))), most=1_000) is None
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_collector_is_afterwards_what_it_was_even_if_the_cluster_is_silent(answers: Any, collects: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        answers([Message(0)])
+        with pytest.raises(LogUnreachable):
+            fetched(scan((0, 0, 4)), most=1_000)
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -70,7 +70,8 @@ def test_all_that_aggregate_give_the_same(
         # Several tasks, each of several parts.
         for module, name, value in ((native_plan, "_PART", 5), (segments, "_FEW", 5), (segments, "_PART", 12)):
             monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(parts, "_PART", 12)
+        for name, value in (("_PART", 12), ("_LEAST", 3)):
+            monkeypatch.setattr(parts, name, value)
     found: list[Any] = []
     original = native_aggregation.found_natively
     monkeypatch.setattr(

@@ -149,9 +149,10 @@ def test_row_groups_without_rows_are_dealt_to_nobody(tmp_path: Path) -> None:
     assert sum(rows.num_rows for number in range(2) for rows in segments.part(number)) == 20
 
 
-@pytest.mark.parametrize(("count", "parts"), [(0, 1), (1, 1), (4, 1), (5, 2), (10, 3)])
+@pytest.mark.parametrize(("count", "parts"), [(0, 1), (1, 1), (3, 1), (4, 2), (8, 2), (12, 4), (16, 4), (17, 6)])
 def test_records_in_memory_come_in_parts_as_well(count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_parts, "_PART", 4)
+    for name, value in (("_PART", 4), ("_LEAST", 2), ("threads", lambda: 2)):
+        monkeypatch.setattr(of_parts, name, value)
     columns = [[0] * count, list(range(count)), [0] * count, [b"x"] * count]
     rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
     found = parts_here(TableScan(rows=rows, ranges=(), dense=True), at_most(0))

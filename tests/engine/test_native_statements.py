@@ -43,8 +43,8 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.node_sql import merged_nodes
 from tidemill.engine.aggregate.window_sql import folded_state, left_to_spark, merged_windows
-from tidemill.engine.native.statement import run
-from tidemill.engine.native.translation import translated
+from tidemill.engine.native.statement import NotComputed, computed, run
+from tidemill.engine.native.translation import Translation, translated
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.tables.arrow_types import arrow_schema, schema_fields
 
@@ -340,6 +340,20 @@ def test_what_fails_in_the_driver_is_left_to_spark() -> None:
     rows = pa.table({"a": pa.array([LARGEST, 1], pa.int64())})
     assert run(f"SELECT sum(`a`) AS `a` FROM {ROWS}", rows) is None
     assert run(f"SELECT try_sum(`a`) AS `a` FROM {ROWS}", rows) == pa.table({"a": pa.array([None], pa.int64())})
+
+
+@pytest.mark.parametrize("at", [0, 100_000, 249_999])
+@pytest.mark.parametrize("text", ["`a` + 1L AS `a`, `t`", "CAST(`a` AS INT) AS `a`, `t`"])
+def test_what_fails_after_many_rows_is_left_to_spark_as_well(text: str, at: int) -> None:
+    count = 250_000
+    numbers = [0] * count
+    numbers[at] = LARGEST
+    rows = pa.table({"a": pa.array(numbers, pa.int64()), "t": ["some text"] * count})
+    found = translated(f"SELECT {text} FROM {ROWS}", schema_fields(rows.schema))
+    assert isinstance(found, Translation), found
+    with pytest.raises(NotComputed) as caught:
+        computed(found, rows)
+    assert caught.value.expected
 
 
 def test_process_that_is_forked_merges_and_ends() -> None:

@@ -74,6 +74,15 @@ def test_types_of_a_table_without_windows_are_those_of_spark(
     assert_as_spark_says(spark, mill.project, mill.name, monkeypatch)
 
 
+def test_types_of_an_aggregate_over_a_hidden_column_are_those_of_spark(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mill = sums(tmp_path, spark)
+    file = next(mill.project.folder.rglob("pipelines/*.py"))
+    file.write_text(file.read_text().replace('Sum("amount")', 'Sum("_partition")'))
+    assert_as_spark_says(spark, Project.load(mill.project.folder), mill.name, monkeypatch)
+
+
 @pytest.mark.parametrize("window", ['Tumbling("10 seconds")', 'Sliding("80 seconds", "10 seconds")', 'Session("5 s")'])
 def test_first_batch_of_a_pipeline_needs_no_spark(tmp_path: Path, spark: Any, window: str) -> None:
     mill = replace(sums(tmp_path, spark, window=window), session=NO_SPARK)

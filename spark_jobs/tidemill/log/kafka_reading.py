@@ -31,7 +31,7 @@ _ROWS = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
-_AT_ONCE = 10_000
+_AT_ONCE, _AHEAD = 10_000, 1_000_000
 _FURTHEST = 2**63 // 1000 - 1
 _MOST_ROUNDS = 8
 """A partition with more ranges is left to Spark, which reads them side by side."""
@@ -63,7 +63,7 @@ def fetched(scan: KafkaScan, *, most: int) -> TableScan | None:
     parts, size, rounds = [], 0, one_of_each(scan.ranges)
     if len(rounds) > _MOST_ROUNDS:
         return None
-    with _consumer(scan) as consumer, _uncollected():
+    with _consumer(scan, ahead=_AHEAD) as consumer, _uncollected():
         for ranges in rounds:
             for messages in _of_ranges(consumer, scan.topic, ranges):
                 parts.append(_rows(scan.topic, messages))
@@ -89,7 +89,8 @@ def _uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _consumer(scan: KafkaScan) -> Iterator[Consumer]:
+def _consumer(scan: KafkaScan, *, ahead: int = 100_000) -> Iterator[Consumer]:
+    """A client that reads up to so many records, or 64 MB, ahead of what it is asked for."""
     settings: dict[str, Any] = {
         **scan.client,
         "group.id": "tidemill.reader",
@@ -99,9 +100,9 @@ def _consumer(scan: KafkaScan) -> Iterator[Consumer]:
         "auto.offset.reset": "error",
         "check.crcs": True,
         "fetch.wait.max.ms": 100,
-        # Without these, the client stops for a second whenever it is 100,000 records ahead; 64 MB still bound it.
+        # The client would stop for a second whenever it is 100,000 records ahead.
         "fetch.queue.backoff.ms": 10,
-        "queued.min.messages": 1_000_000,
+        "queued.min.messages": ahead,
         "log_level": 0,
     }
     try:
@@ -141,10 +142,10 @@ def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) ->
 
 def _taken(messages: list[Any], left: dict[int, OffsetRange]) -> list[Any]:
     """Those of the messages that are records of the ranges; they are looked at one by one only where a range ends."""
-    last = dict(zip(_told(messages, "partition"), _told(messages, "offset"), strict=True))
-    inside = all((item := left.get(number)) and offset < item.until_offset - 1 for number, offset in last.items())
-    if inside and {*_told(messages, "error")} <= {None}:
-        return messages
+    if {*_told(messages, "error")} <= {None}:
+        last = dict(zip(_told(messages, "partition"), _told(messages, "offset"), strict=True))
+        if all((item := left.get(number)) and offset < item.until_offset - 1 for number, offset in last.items()):
+            return messages
     return [message for message in messages if _counts(message, left)]
 
 

@@ -41,8 +41,8 @@ _MOST_BYTES = 2**28
 _TIMES = EventTimes(earliest=-(2**62), latest=2**62)
 """Bounds of event times, as those of a batch."""
 
-_PART = 250_000
-"""So many records are decoded and aggregated at once."""
+_PART, _LEAST_PART = 250_000, 100_000
+"""So many records are decoded and aggregated at once; fewer if they go to several tables, each of which copies them."""
 
 _INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
 """The prefixes of columns of branches."""
@@ -156,7 +156,7 @@ def native_pass(  # noqa: PLR0913  what it reads, and where it runs
         aggregations=tuple(_of_branch(branch, branched.output) for branch in branches),
         held=min(_HELD_BYTES, _MOST_BYTES // tasks // 2),
         most=_MOST_BYTES // tasks // 2,
-        part=_PART,
+        part=max(_PART // max(len(branches), 1), min(_PART, _LEAST_PART)),
         strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, branched.output)),
     )
 

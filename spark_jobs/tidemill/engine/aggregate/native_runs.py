@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import SCHEMA, NativePass
-from tidemill.engine.read.parts import Part, TooLarge, parts_here
+from tidemill.engine.read.parts import Part, TooLarge, parts_here, threads
 from tidemill.engine.read.segments import Segments
 from tidemill.engine.spark.cancelling import collected
 from tidemill.engine.storage.staged_rows import RowWriters
@@ -33,7 +32,6 @@ _RECORD_BYTES = 256
 _MOST_GIVEN = 2**29
 """The most bytes that all parts together give."""
 
-_MOST_THREADS = 4
 _AT_EXIT = 10.0
 
 _started: WeakSet[Thread] = WeakSet()
@@ -104,7 +102,7 @@ def _in_threads(run: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
                     found.set_exception(error)
 
     try:
-        for _ in range(min(len(tasks), _MOST_THREADS, _cores())):
+        for _ in range(min(len(tasks), threads())):
             thread = Thread(target=work, daemon=True)
             thread.start()
             _started.add(thread)
@@ -119,11 +117,6 @@ def _join() -> None:
     end = monotonic() + _AT_EXIT
     for thread in list(_started):
         thread.join(max(end - monotonic(), 0))
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def given_by_spark(streams: Sequence[Stream], passes: Sequence[NativePass], writers: RowWriters) -> Given:

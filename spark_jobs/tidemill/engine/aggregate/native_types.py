@@ -90,10 +90,22 @@ def _known(flow: Flow) -> Iterator[tuple[Sink, _Types]]:
 def _of_input(flow: Flow, source: Input) -> Iterator[tuple[Branch, Fields, _Types]]:
     native = pass_anywhere(flow, source, here=True)
     for (branch, _), aggregation in zip(branches_of(flow, source), native.aggregations, strict=True):
-        own = [renamed(quoted(branch.prefix + column), column) for column in branch.columns]
-        taken = columns_of(branch) if isinstance(branch.sink, RowSink) else own
-        rows = natively(select(taken, ROWS, where=branch.taken), native.branched.output).output
+        there = native.branched.output
+        rows = natively(select(_entering(branch, there), ROWS, where=branch.taken), there).output
         yield branch, rows, _of_sink(branch.sink, rows, aggregation)
+
+
+def _entering(branch: Branch, there: Fields) -> list[str]:
+    """The columns of rows that enter the sink; aggregates of windows may read hidden ones, if these are there."""
+    match branch.sink:
+        case RowSink():
+            return columns_of(branch)
+        case WindowedSink():
+            known = {field.name for field in there}.difference(branch.columns)
+            hidden = [column for column in HIDDEN if column in known]
+        case _:
+            hidden = []
+    return [*hidden, *(renamed(quoted(branch.prefix + column), column) for column in branch.columns)]
 
 
 def _of_sink(sink: Sink, rows: Fields, aggregation: Aggregation) -> _Types:

@@ -38,6 +38,9 @@ _SHUT = (
     "enable_external_access = false",
     "lock_configuration = true",
 )
+_EXPECTED = ("Out of Range Error", "Conversion Error", "Out of Memory Error")
+"""How texts of errors begin that may happen: a number overflows, or memory does not suffice."""
+
 _LOCK = Lock()
 _ROWS, _MOST_BYTES = 100_000, 2**29
 _log = logging.getLogger("tidemill.engine")
@@ -85,6 +88,9 @@ def computed(translation: Translation, rows: pa.Table) -> pa.Table:
         raise NotComputed(str(error), expected=True) from error
     except (duckdb.Error, pa.ArrowException) as error:
         raise NotComputed(str(error), expected=False) from error
+    except OSError as error:
+        # What DuckDB says after it has given the first rows comes from the reader.
+        raise NotComputed(str(error), expected=str(error).startswith(_EXPECTED)) from error
     if found is None:
         raise NotComputed(f"a result of more than {_MOST_BYTES:,} bytes", expected=True)
     return found

@@ -34,8 +34,8 @@ _MOST_COLUMNS = 500
 _NAME = re.compile(r"\b[cs]\d+(?:_\d+)?\b")
 """The name of a column here; a literal that looks like one only keeps a column that is not needed."""
 
-_OF_MANY_ROWS = (exp.AggFunc, exp.Anonymous, exp.Explode)
-"""What may decide how many rows a select gives, though nobody reads it. Aggregates that make sketches are anonymous."""
+_AGGREGATES = {"try_sum", "hll_sketch_agg", "hll_union_agg"}
+"""Those that the parser does not know as aggregates."""
 
 _PARTS = {"kind", "expressions", "from_", "where", "group"}
 """The parts of a select that are translated."""
@@ -102,7 +102,7 @@ def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[_Statement, 
             made[spark_name] = replace(value, text=name)
             if name:
                 texts[name] = value.text
-            if not depth or column.find(*_OF_MANY_ROWS):
+            if not depth or any(map(_is_of_many_rows, column.find_all(exp.AggFunc, exp.Anonymous, exp.Explode))):
                 fixed.add(name)
     tail = f"{_where(of, node)}{_group_by(of, node)}"
     return _Statement(columns=texts, fixed=frozenset(fixed), source=source, tail=tail), made
@@ -136,6 +136,11 @@ class _Statement:
     def _passes(self, wanted: Collection[str]) -> bool:
         """Whether all that is wanted comes from the source as it is."""
         return not (self.tail or self.fixed) and all(self.columns.get(name, name) == name for name in wanted)
+
+
+def _is_of_many_rows(node: exp.Expr) -> bool:
+    """Whether it may decide how many rows a select gives, even if nobody reads it."""
+    return not isinstance(node, exp.Anonymous) or node.name.lower() in _AGGREGATES
 
 
 def _starred(star: exp.Star, columns: Columns) -> Columns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
@@ -18,9 +20,10 @@ from tidemill.stores.opened import opened
 Part = Callable[[], Iterator[pa.RecordBatch]]
 """Reads some records, with the columns `RECORDS`."""
 
-_PART = 250_000
-"""About so many records are a part: threads of one process need no more parts than they are."""
+_PART, _LEAST = 250_000, 10_000
+"""The most and the fewest records of a part, about: each part costs some milliseconds, and each thread wants one."""
 
+_MOST_THREADS = 4
 _MOST_PARTS = 8
 _BATCH_ROWS = 50_000
 
@@ -41,19 +44,32 @@ def parts_here(scan: Scan, take: Take) -> Sequence[Part] | None:
     """
     match scan:
         case ParquetScan():
-            segments = Segments.of(scan, part=_PART)
+            segments = Segments.of(scan)
             if segments is not None:
+                segments = replace(segments, parts=_parts_of(sum(map(len, scan.ranges))))
                 return [partial(_segments, segments, number, take) for number in range(segments.parts)]
             return [partial(_fetched, scan, files, take) for files in _dealt(scan.files)]
         case MemoryScan() | TableScan():
             rows = rows_of(scan)
-            return [partial(_held, rows.slice(start, _PART)) for start in range(0, max(rows.num_rows, 1), _PART)]
+            step = -(-rows.num_rows // _parts_of(rows.num_rows)) or 1
+            return [partial(_held, rows.slice(start, step)) for start in range(0, max(rows.num_rows, 1), step)]
         case LinesScan(firsts=firsts):
             return [partial(_lines, scan, firsts, files, take) for files in _dealt(scan.files)]
         case KafkaScan():
             return None
         case _:
             assert_never(scan)
+
+
+def threads() -> int:
+    """How many parts this process reads at once."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST_THREADS, cores)
+
+
+def _parts_of(count: int) -> int:
+    """In how many parts so many records are read: as many for each thread."""
+    return max(min(threads() * -(-count // (threads() * _PART)), count // _LEAST), 1)
 
 
 def _dealt(files: Sequence[str]) -> list[Sequence[str]]:

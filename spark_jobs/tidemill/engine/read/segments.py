@@ -25,7 +25,7 @@ _FEW = 20_000
 """Up to this many records, one task is faster than two."""
 
 _PART = 125_000
-"""About so many records are a task of Spark, if they are not few."""
+"""About so many records are one part, if they are not few."""
 
 _MOST_PARTS = 64
 _MANY = 4
@@ -61,17 +61,14 @@ class Segments:
     parts: int
 
     @staticmethod
-    def of(scan: Scan, *, part: int | None = None) -> Segments | None:
-        """The files of a scan, in parts for tasks of Spark, or of about `part` records if it is given.
-
-        None if Python cannot read them by their paths.
-        """
+    def of(scan: Scan) -> Segments | None:
+        """The files of a scan; None if workers cannot read them by themselves."""
         if not isinstance(scan, ParquetScan) or any(file.startswith(PREFIX) for file in scan.files):
             return None
         count = sum(len(r) for r in scan.ranges)
         if not count:
             return None
-        parts = 1 if count <= _FEW else min(max(-(-count // (part or _PART)), 2), _MOST_PARTS)
+        parts = 1 if count <= _FEW else min(max(-(-count // _PART), 2), _MOST_PARTS)
         return Segments(files=scan.files, ranges=tuple(scan.ranges), exact=scan.exact, parts=parts)
 
     def part(self, number: int) -> Iterator[pa.RecordBatch]:

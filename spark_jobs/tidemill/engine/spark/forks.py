@@ -10,27 +10,32 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from threading import get_ident
 from typing import Any
 
 from pyspark import SparkContext
 
-_held: list[Any] = []
+_held: dict[int, list[Any]] = {}
+"""The connections that each thread holds while it forks."""
 
 
 @cache
 def part_forks() -> None:
     """From now on, a forked child has no connection to Java, and makes its own if it needs one."""
-    os.register_at_fork(before=_hold, after_in_parent=_held.clear, after_in_child=_disown)
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_disown)
 
 
 def _hold() -> None:
     """Keep connections alive while threads are forgotten, so that no finalizer runs."""
     if SparkContext._gateway is not None:
-        _held.extend(SparkContext._gateway._gateway_client.deque.copy())
+        _held[get_ident()] = list(SparkContext._gateway._gateway_client.deque.copy())
+
+
+def _let_go() -> None:
+    _held.pop(get_ident(), None)
 
 
 def _disown() -> None:
     """Close the child's side of the connections only."""
-    for connection in _held:
+    for connection in _held.pop(get_ident(), ()):
         connection.socket = connection.stream = None
-    _held.clear()

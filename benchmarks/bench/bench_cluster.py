@@ -70,7 +70,8 @@ def _second_batch(spark: Any, folder: Path, records: int, servers: Sequence[int]
     from bench.records import Traffic
     from bench.tidemill_batch import TABLE, TidemillBatch
 
-    feed = Feed(folder / "log", Traffic(size=records))
+    # An append to a partition has a million records at most.
+    feed = Feed(folder / "log", Traffic(size=records), partitions=max(2, -(-records // 1_000_000)))
     product = TidemillBatch(batch_records=records, driver_records=0)
     product.prepare(Arena(spark=spark, log=folder / "log", lake=folder / "lake"))
     product.round(feed.deliver())

@@ -3,7 +3,7 @@
 Airflow's listeners fork the process of a task, OpenLineage's for each of its events. A child has only the thread that
 forked it. As Python forgets the other threads there, Py4J closes their connections to Java, in a finalizer that runs
 before anything else in the child: that ends the parent's connections, and the child waits forever if one of those
-threads held a lock of the log at that moment.
+threads held a lock of logging at that moment.
 """
 
 from __future__ import annotations

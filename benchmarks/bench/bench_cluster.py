@@ -5,8 +5,8 @@ python benchmarks/bench/bench_cluster.py [--records 10000000] [--workers 2,4] [-
 Each worker has one core. On a machine with fewer cores than that, workers share them, and `seconds` say little. Then
 `busiest_s` decides: the CPU seconds of the worker that had the most to do (its executor and its Python), which a batch
 takes at least where each worker has a core of its own. `driver_s` are those of the process of the batch and its Java.
-One number of workers is measured without an aim.
-`scales` is how many times smaller `busiest_s` is with the last number of workers than with the first.
+`scales` is how many times smaller `busiest_s` is with the last number of workers than with the first. One number of
+workers is measured without an aim.
 """
 
 from __future__ import annotations

@@ -203,12 +203,11 @@ def _micros(milliseconds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _record(message: Any) -> Record:
     kind, milliseconds = message.timestamp()
-    micros = max(min(milliseconds, _FURTHEST), -_FURTHEST) * 1000
     return Record(
         topic=message.topic(),
         partition=message.partition(),
         offset=message.offset(),
-        timestamp=nearest_moment(0 if kind == TIMESTAMP_NOT_AVAILABLE else micros),
+        timestamp=nearest_moment(0 if kind == TIMESTAMP_NOT_AVAILABLE else int(_micros(np.array(milliseconds)))),
         key=message.key(),
         value=message.value(),
         headers=tuple(message.headers() or ()),

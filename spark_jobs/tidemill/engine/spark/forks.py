@@ -9,13 +9,14 @@ threads held a lock of logging at that moment.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import cache
 from threading import get_ident
 from typing import Any
 
 from pyspark import SparkContext
 
-_held: dict[int, list[Any]] = {}
+_held: dict[int, Iterable[Any]] = {}
 """The connections that each thread holds while it forks."""
 
 
@@ -28,7 +29,7 @@ def part_forks() -> None:
 def _hold() -> None:
     """Keep connections alive while threads are forgotten, so that no finalizer runs."""
     if SparkContext._gateway is not None:
-        _held[get_ident()] = list(SparkContext._gateway._gateway_client.deque.copy())
+        _held[get_ident()] = SparkContext._gateway._gateway_client.deque.copy()
 
 
 def _let_go() -> None:

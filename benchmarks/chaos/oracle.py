@@ -26,10 +26,19 @@ from tidemill.project.project import Project
 KEYS = {
     "sums": ("window_start", "user"),
     "large": ("id", "user", "amount"),
+    "visits": ("window_start", "user"),
+    "threes": ("user", "amount"),
+    "totals": ("user",),
     "quarantine": ("topic", "partition", "offset"),
     "late": ("topic", "partition", "offset", "table_name"),
 }
-"""What tells the rows of a table apart; in `large` equal rows are as many as there were equal records."""
+"""What tells the rows of a table apart; in `large` equal rows are as many as there were equal records.
+
+In `threes` they are as many as there were equal firings.
+"""
+
+VALUES = {"sums": ("amount",), "visits": ("window_end", "amount"), "totals": ("amount",)}
+"""What a row of a table says beside how many records it is about, where no two rows have the same key."""
 
 
 @dataclass(slots=True)
@@ -72,7 +81,8 @@ def judge(world: World, also: Mapping[str, str] = MappingProxyType({})) -> Judge
     own = {flow.logical_hash: wording for wording, flow in flows.items()}
     steps = steps_of(events, {**own, **also})
     published = {sink.table for flow in flows.values() for sink in flow.sinks}
-    expected = Recomputation(steps, raw_log(world), large=LARGE if "large" in published else math.inf)
+    large, kinds = LARGE if "large" in published else math.inf, "totals" in published
+    expected = Recomputation(steps, raw_log(world), large=large, kinds=kinds)
     judgement = Judgement(batches=len(steps), retries=sum(isinstance(e, Claimed) for e in events))
     judgement.kinds.update(str(step.kind) for step in steps)
     judgement.weather["decisions"] = sum(step.decided is not None for step in steps)
@@ -188,7 +198,7 @@ def contents_of(project: Project) -> Contents:
 
 def _row(table: str, row: Mapping[str, Any]) -> Row:
     key = tuple(row[c] for c in KEYS[table])
-    return Row(key, row["n"], (row["amount"],)) if table == "sums" else Row(key)
+    return Row(key, row.get("n", 1), tuple(row[c] for c in VALUES.get(table, ())))
 
 
 def compare(found: Contents, expected: Contents, judgement: Judgement) -> None:
@@ -199,18 +209,19 @@ def compare(found: Contents, expected: Contents, judgement: Judgement) -> None:
             judgement.lost[f"{table} {_shown(key)}"] += count
         for key, count in (there - wanted).items():
             judgement.doubled[f"{table} {_shown(key)}"] += count
-    judgement.wrong += _wrong_sums(found["sums"], {row.key: row for row in expected["sums"]})
+    for table in VALUES.keys() & expected.keys():
+        judgement.wrong += _wrong_rows(table, found[table], {row.key: row for row in expected[table]})
 
 
-def _wrong_sums(found: list[Row], expected: Mapping[tuple[Any, ...], Row]) -> Iterator[str]:
+def _wrong_rows(table: str, found: list[Row], expected: Mapping[tuple[Any, ...], Row]) -> Iterator[str]:
     for key, count in Counter(row.key for row in found).items():
         if count > 1:
-            yield f"sums {_shown(key)} is there {count} times"
+            yield f"{table} {_shown(key)} is there {count} times"
     for row in found:
         wanted = expected.get(row.key)
         # What the number of records says is lost or doubled.
         if wanted and row.values != wanted.values:
-            yield f"sums {_shown(row.key)} is {row.values}, expected {wanted.values}"
+            yield f"{table} {_shown(row.key)} is {row.values}, expected {wanted.values}"
 
 
 def _wrong_commits(commits: list[Committed], expected: Recomputation) -> Iterator[str]:

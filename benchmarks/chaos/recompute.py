@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from chaos.by_kind import Fact, by_kind
 from chaos.world import DELAY, LARGE, LATENESS, SIZE, TOPICS, WORDINGS
 from tidemill.core.plan.work import Kind
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -84,9 +85,11 @@ class _State:
     """What became of each record so far, and of how much of the log. `job` is what an open backfill has read.
 
     Numbers mean that some users are `ignored`; None before they mean anything. `gone` is what somebody declared so.
+    `order` is that of the live batches, and in each that of its places, by topic and partition.
     """
 
     fates: dict[tuple[Place, int], str] = field(default_factory=dict)
+    order: list[tuple[Place, int]] = field(default_factory=list)
     reached: dict[Place, int] = field(default_factory=dict)
     newest: dict[Place, int] = field(default_factory=dict)
     watermark: int = BEGINNING
@@ -99,16 +102,17 @@ class Recomputation:
     """The contents of all tables; of each live batch the accounts by topic, of each batch the watermark after it.
 
     `lost` and `doubled` are offsets that no live batch read, or more than one, rewinds apart. `wrong` are batches that
-    should have been refused. Records of `large` amounts are rows of that table.
+    should have been refused. Records of `large` amounts are rows of that table. With `kinds`, there are tables for
+    which no record is late.
     """
 
-    def __init__(self, steps: Iterable[Step], log: Log, *, large: float = LARGE) -> None:
+    def __init__(self, steps: Iterable[Step], log: Log, *, large: float = LARGE, kinds: bool = False) -> None:
         self.accounts: dict[tuple[int, str], Counter[str]] = {}
         self.watermarks: dict[int, int] = {}
         self.lost: list[tuple[Place, int]] = []
         self.doubled: list[tuple[Place, int]] = []
         self.wrong: list[str] = []
-        self._log, self._state, self._large = log, _State(), large
+        self._log, self._state, self._large, self._kinds = log, _State(), large, kinds
         self._past = {0: deepcopy(self._state)}
         for step in steps:
             self._follow(step)
@@ -138,7 +142,15 @@ class Recomputation:
                 total = sums.setdefault((start, event["user"]), [0, 0])
                 total[0] += 1
                 total[1] += event["amount"]
-        return {**found, "sums": [Row(key, n, (amount,)) for key, (n, amount) in sums.items()]}
+        found["sums"] = [Row(key, n, (amount,)) for key, (n, amount) in sums.items()]
+        return {**found, **self._contents_by_kind} if self._kinds else found
+
+    @property
+    def _contents_by_kind(self) -> Contents:
+        counted = [r for r in self._state.order if self._state.fates[r] in ("aggregated", "late")]
+        events = [event_of(self._log[place][offset]) or {} for place, offset in counted]
+        found = by_kind([Fact(e["user"], datetime.fromisoformat(e["ts"]), e["amount"]) for e in events])
+        return {table: [Row(*row) for row in rows] for table, rows in found.items()}
 
     def _follow(self, step: Step) -> None:
         state = self._state
@@ -165,7 +177,7 @@ class Recomputation:
         self._check_meaning(step)
         self._check_missing(step)
         state.ignored = step.ignored
-        for place, parts in step.ranges.items():
+        for place, parts in sorted(step.ranges.items()):
             account = self.accounts.setdefault((step.batch_id, place[0]), Counter())
             for part in parts:
                 self._lose(place, part.start)
@@ -194,7 +206,9 @@ class Recomputation:
             # The watermark itself moves only when the batch has ended.
             state.newest[place] = max(_time(event), state.newest.get(place, BEGINNING))
         state.fates[place, offset] = fate
-        return "aggregated" if event and fate == "late" and event["amount"] >= self._large else fate
+        state.order.append((place, offset))
+        elsewhere = self._kinds or (event is not None and event["amount"] >= self._large)
+        return "aggregated" if fate == "late" and elsewhere else fate
 
     def _admit(self, records: Iterable[tuple[Place, int]], ignored: frozenset[str]) -> None:
         """Take records again, by what numbers mean now; none of them is late any more."""

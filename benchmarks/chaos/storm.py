@@ -43,6 +43,9 @@ OWN_SPARK, SPARK_WRITES, FROM_NOTHING = (0,), (2,), (3,)
 """Of four seeds, those in which one worker starts a Spark of its own, those in which some write with Spark, and those
 in which already the first batch meets everything; in others there is a published batch before the weather changes."""
 
+OTHER_KINDS = (1, 4)
+"""Of five seeds, those with tables of sessions, of firings and of totals beside the windows."""
+
 WINDOWS_ALONE = 3
 """Of so many seeds, one has no table of rows, so that batches need no Spark, or only its workers."""
 
@@ -264,7 +267,8 @@ def run_seed(seed: int, crew: Crew, folder: Path, *, remotes: Sequence[str], kil
     trigger = "on_update" if seed % 2 else "on_close"
     writes, rows = seed % 4 in SPARK_WRITES, seed % WINDOWS_ALONE > 0
     place = folder / f"seed-{seed}"
-    world = make_world(place, remotes, trigger=trigger, spark_writes=writes, rows=rows, seed=seed)
+    kinds = seed % 5 in OTHER_KINDS
+    world = make_world(place, remotes, trigger=trigger, spark_writes=writes, rows=rows, kinds=kinds, seed=seed)
     storm = Storm(seed, world, crew)
     if seed % 4 not in FROM_NOTHING:
         storm.begin()

@@ -1,4 +1,4 @@
-"""The project that a seed runs: two inputs, one or two published tables, and a place for records of every fate.
+"""The project that a seed runs: two inputs, up to five published tables, and a place for records of every fate.
 
 It is declared under changing names and in several wordings, and another project on the same lake declares the same
 tables.
@@ -35,6 +35,12 @@ Windows do not overlap: of one that refuses what another takes, a repair would l
 LARGE = 50
 """From which amount on a record is a row of `large`, where this table is published."""
 
+GAP, COUNT = 5, 3
+"""Seconds between records of two sessions, and how many records a row of `threes` is about, where they are published.
+
+Sessions wait for late records for longer than a seed lasts: which of them are late depends on those that are there.
+"""
+
 WORDINGS = {
     "plain": ("user != 'nobody'", frozenset({"nobody"})),
     "the same": ("user <> 'nobody'", frozenset({"nobody"})),
@@ -49,7 +55,7 @@ TAKEOVER_AFTER = 5.0
 """Seconds, as in the declaration below."""
 
 _DECLARATION = """
-from tidemill import Count, Pipeline, Sum, Tumbling
+from tidemill import Count, CountPolicy, Pipeline, Session, Sum, Tumbling, TumblingBuffer
 
 with Pipeline("NAME", every="EVERY", idle_timeout=None, takeover_after="5 seconds") as pipeline:
     shop = pipeline.read("shop", contract="shop", event_time="ts", delay="3 s")
@@ -61,6 +67,15 @@ with Pipeline("NAME", every="EVERY", idle_timeout=None, takeover_after="5 second
 
 _ROWS = """\
     known.filter("amount >= 50").select("id", "user", "amount").publish("large", contract="large")
+"""
+
+_KINDS = """\
+    by_user = known.key_by("user")
+    sessions = by_user.window(Session("5 seconds"), allowed_lateness="1 day")
+    sessions.aggregate(n=Count(), amount=Sum("amount")).publish("visits", contract="visits", trigger="TRIGGER")
+    threes = by_user.window(TumblingBuffer(CountPolicy(3)))
+    threes.aggregate(n=Count(), amount=Sum("amount")).publish("threes", contract="threes")
+    by_user.aggregate(n=Count(), amount=Sum("amount")).publish("totals", contract="totals")
 """
 
 _HEAD = """
@@ -100,7 +115,22 @@ _LARGE = """
       - {name: amount, logicalType: integer, required: true}
 """
 
-_CONTRACTS = {"shop": _EVENTS, "web": _EVENTS, "sums": _SUMS, "large": _LARGE}
+_TOTALS = """
+    properties:
+      - {name: user, logicalType: string, primaryKey: true, required: true}
+      - {name: n, logicalType: integer, required: true, logicalTypeOptions: {minimum: 1}}
+      - {name: amount, logicalType: integer}
+"""
+
+_CONTRACTS = {
+    "shop": _EVENTS,
+    "web": _EVENTS,
+    "sums": _SUMS,
+    "large": _LARGE,
+    "visits": _SUMS,
+    "threes": _TOTALS.replace("primaryKey: true, ", ""),
+    "totals": _TOTALS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +202,7 @@ def make_world(
     every: str = "1 minute",
     spark_writes: bool = False,
     rows: bool = True,
+    kinds: bool = False,
     seed: int = 0,
 ) -> World:
     """Write a seat for each address of a session on a server, and make the topics, which are empty.
@@ -179,10 +210,11 @@ def make_world(
     With `spark_writes`, the worker of the last seat writes with Spark, while the others write with delta-rs. Without
     `rows`, `large` is not published. Then the `seed` says in which seats workers aggregate by themselves, and in which
     they leave it to Spark; of three seats, some do either. Beside a table of rows, Spark SQL does it in all of them.
+    With `kinds`, there are tables of sessions, of firings of a buffer, and of totals, too.
     """
     world = World(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    text = _DECLARATION + _ROWS if rows else _DECLARATION
+    text = _DECLARATION + (_ROWS if rows else "") + (_KINDS if kinds else "")
     (folder / "declaration").write_text(text.replace("TRIGGER", trigger).replace("EVERY", every))
     _make_project(world.own, "cores = 2", SPARK_READS)
     world.declare(world.own, PIPELINE, "plain")

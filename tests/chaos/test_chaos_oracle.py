@@ -97,6 +97,21 @@ def test_recomputation_without_a_table_of_rows_has_none_and_counts_what_is_late_
     assert found.accounts[3, "web"] == {"read": 3, "late": 2, "filtered": 1}
 
 
+def test_recomputation_has_every_record_in_a_session_in_firings_and_in_totals() -> None:
+    found = Recomputation(STEPS, LOG, kinds=True)
+    contents = {table: sorted(rows) for table, rows in found.contents.items()}
+    assert contents["visits"] == [
+        Row((at(5), "ada"), 1, (at(10), 60)),
+        Row((at(9), "ben"), 1, (at(14), 70)),
+        Row((at(54), "ben"), 1, (at(59), 1)),
+        Row((at(98), "ada"), 3, (at(105), 3)),
+    ]
+    # Of a batch, topic by topic; the last one has only two records of ben.
+    assert contents["threes"] == [Row(("ada", 62), 3)]
+    assert contents["totals"] == [Row(("ada",), 4, (63,)), Row(("ben",), 2, (71,))]
+    assert found.accounts[3, "web"] == {"read": 3, "aggregated": 2, "filtered": 1}
+
+
 def test_recomputation_admits_late_records_that_a_repair_or_a_complete_backfill_took() -> None:
     again = {WEB: (range(1, 3),)}
     assert late([*STEPS, Step(batch_id=4, kind=Kind.REPAIR, late=True, ranges={WEB: (range(1, 2),)})]) == LATE[1:]
@@ -127,18 +142,23 @@ def test_right_tables_are_found_right(expected: Recomputation) -> None:
     assert judged(expected.contents, expected).good
 
 
-@pytest.mark.parametrize("table", ["sums", "large", "quarantine", "late"])
-def test_one_row_that_is_lost_is_noticed(expected: Recomputation, table: str) -> None:
+TABLES = ["sums", "large", "quarantine", "late", "visits", "threes", "totals"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_one_row_that_is_lost_is_noticed(table: str) -> None:
+    expected = Recomputation(STEPS, LOG, kinds=True)
     rows = expected.contents[table]
     found = judged({**expected.contents, table: rows[1:]}, expected)
-    assert (found.lost.total(), found.doubled.total()) == (1, 0)
+    assert (found.lost.total(), found.doubled.total()) == (rows[0].records, 0)
 
 
-@pytest.mark.parametrize("table", ["sums", "large", "quarantine", "late"])
-def test_one_row_that_is_doubled_is_noticed(expected: Recomputation, table: str) -> None:
+@pytest.mark.parametrize("table", TABLES)
+def test_one_row_that_is_doubled_is_noticed(table: str) -> None:
+    expected = Recomputation(STEPS, LOG, kinds=True)
     rows = expected.contents[table]
     found = judged({**expected.contents, table: [*rows, rows[0]]}, expected)
-    assert (found.lost.total(), found.doubled.total()) == (0, 1)
+    assert (found.lost.total(), found.doubled.total()) == (0, rows[0].records)
 
 
 def test_record_that_is_counted_twice_in_a_window_is_noticed(expected: Recomputation) -> None:

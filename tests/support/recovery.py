@@ -122,11 +122,11 @@ def paused(monkeypatch: Any, place: str, meanwhile: Callable[[], None]) -> list[
     return happened
 
 
-def finish(mill: Mill, later: int) -> None:
+def finish(mill: Mill, later: int, *, drain: bool = False) -> None:
     """Another try of the task that holds the open batch completes it, and some more."""
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     opened = mill.project.ledger(mill.name).view().open_batch
-    mill.run(executor=opened.executor if opened else somebody("the faster"), clock=tomorrow)
+    mill.run(executor=opened.executor if opened else somebody("the faster"), clock=tomorrow, drain=drain)
     for number in range(later):
         mill.feed([an_event(80 + 20 * number, "z")], topic="shop")
         mill.feed([an_event(81 + 20 * number, "z")], topic="web")

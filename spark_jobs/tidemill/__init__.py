@@ -13,6 +13,7 @@ from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, Fi
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
+from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.triggers import (
     AfterAll,
     AfterAny,
@@ -58,6 +59,7 @@ __all__ = [
     "Pipeline",
     "PunctuationPolicy",
     "Quantiles",
+    "RecordWindows",
     "Repeatedly",
     "Session",
     "Sliding",

@@ -17,7 +17,7 @@ import pytest
 from machine.told import Event, Told
 from support.firings import CONTRACT, TOLD
 from support.ordered import Batch, Record
-from support.ordered_oracle import WindowOracle, buffered
+from support.ordered_oracle import WindowOracle, around_records, buffered
 from support.projects import EVENTS_CONTRACT, NOW, Mill, a_project, an_event, rows_of
 from tidemill import (
     AfterCount,
@@ -58,6 +58,7 @@ BUFFERS = {
         DeltaPolicy("amount", 3), DeltaPolicy("amount", 2)
     ),
 }
+AROUND = "RecordWindows('10 s')"
 FIRED = [(window, mode) for window in WINDOWS for mode in MODES]
 
 HEAD = """
@@ -98,6 +99,7 @@ def everything(folder: Path, spark: Any, writer: str) -> Mill:
     for number, window in enumerate(BUFFERS):
         pipeline += published(window, f"buffers_{number}")
         contracts[f"buffers_{number}"] = contract(f"buffers_{number}")
+    pipeline, contracts["around"] = pipeline + published(AROUND, "around"), contract("around", BOUND)
     mill = Mill(a_project(folder, pipeline, contracts, writer=writer), spark, "firings")
     mill.log.create_topic("events", partitions=2)
     return mill
@@ -120,14 +122,8 @@ def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
     """User, start, timing, index, whether it is the last one, operation, count and sum of each row."""
     declared = EventWindows(WINDOWS[window].panes, TRIGGERED, "0 s", mode)
     for user, own in by_user(told).items():
-        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
-        for until, watermark in told.after:
-            part = [event for number, event in own if first <= number < until]
-            batches.append(
-                Batch([Record(micros(NOW) + e.second * 1_000_000, e.amount) for e in part], Moment(watermark))
-            )
-            first = until
-        oracle.run(batches, Moment())
+        oracle = WindowOracle(declared)
+        oracle.run(batches_of(told, own), Moment())
         amounts = [event.amount for _, event in own]
         for each in oracle.results:
             taken = [("delete", of, numbers) for of, numbers in each.retracts]
@@ -135,6 +131,25 @@ def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
                 start = None if of is None or window == "Global()" else of.start
                 rest = (each.timing.value, each.index, each.is_last, operation, *added(numbers, amounts))
                 yield (user, start, *rest)
+
+
+def around(told: Told) -> Iterator[tuple[Any, ...]]:
+    """User, start, count and sum of each window that records define."""
+    for user, own in by_user(told).items():
+        amounts = [event.amount for _, event in own]
+        for window, numbers in around_records(10_000_000, batches_of(told, own), Moment()):
+            yield (user, window.start, *added(numbers, amounts))
+
+
+def batches_of(told: Told, own: Sequence[tuple[int, Event]]) -> list[Batch]:
+    """The records of a user, batch by batch."""
+    batches, first = list[Batch](), 0
+    for until, watermark in told.after:
+        part = [event for number, event in own if first <= number < until]
+        records = [Record(micros(NOW) + e.second * 1_000_000, e.amount) for e in part]
+        batches.append(Batch(records, Moment(watermark)))
+        first = until
+    return batches
 
 
 TRIGGERED = AfterWatermark(early=AfterCount(2), late=AfterCount(1))
@@ -164,9 +179,9 @@ def added(numbers: Sequence[int], amounts: Sequence[int]) -> tuple[int, int | No
 
 def shown(mill: Mill, table: str) -> list[tuple[Any, ...]]:
     def row(found: dict[str, Any]) -> tuple[Any, ...]:
-        if "timing" not in found:
-            return (found["user"], found["n"], found["amount"])
         start = micros(found["window_start"]) if "window_start" in found else None
+        if "timing" not in found:
+            return (found["user"], *(() if start is None else (start,)), found["n"], found["amount"])
         told = (found["timing"], found["nth"], found["last"], found["operation"])
         return (found["user"], start, *told, found["n"], found["amount"])
 
@@ -189,3 +204,4 @@ def test_firings_of_random_record_sets_are_those_of_the_plain_rule(
         assert shown(mill, f"windows_{number}") == sorted(of_windows(told, window, mode), key=str), (window, mode)
     for number, text in enumerate(BUFFERS):
         assert shown(mill, f"buffers_{number}") == sorted(of_buffers(told, text), key=str), text
+    assert shown(mill, "around") == sorted(around(told), key=str)

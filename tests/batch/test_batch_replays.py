@@ -35,6 +35,7 @@ KINDS = {
     "TumblingBuffer(TimePolicy('10 s'), emit_empty=True)": "",
     "Tumbling('10 s')": RETRACTING,
     "Session('5 s')": RETRACTING,
+    "RecordWindows('5 s')": "",
     "Global()": f'trigger=Repeatedly(AfterCount(3)), accumulation="discarding", {TOLD}',
 }
 

@@ -72,6 +72,7 @@ FIRINGS = {
     'Tumbling("10 s")': f'{EARLY}"accumulating_and_retracting", {TOLD}',
     'Sliding("20 s", "10 s")': f'{EARLY}"accumulating", {TOLD}',
     'Tumbling("20 s")': f'{EARLY}"discarding", {TOLD}',
+    'RecordWindows("10 s")': "",
     'Tumbling("1 hour")': 'trigger=Repeatedly(AfterCount(3)), accumulation="discarding"',
 }
 """Ordered windows, and their triggers."""
@@ -86,7 +87,7 @@ def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> No
             trigger=FIRINGS[window],
             bounds=bounds,
             collect=False,
-            lateness="20 s" if bounds and "Buffer" not in window else "0 s",
+            lateness="20 s" if FIRINGS[window] else "0 s",
             **settings,
         )
         mill.feed([an_event(1)])

@@ -89,12 +89,16 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_topic_gets_the_rows_of_its_table(tmp_path: Path, spark: Any, cluster: Cluster, writer: str) -> None:
     mill, topic = a_mill(tmp_path, spark, cluster, writer=writer)
-    cluster.feed(topic, [an_event(1), an_event(2, "b", 9), an_event(3, "b", 7), an_event(30)])
+    disorder = [an_event(21), an_event(1), an_event(2, "b", 9), an_event(3, "b", 7), an_event(11), an_event(40)]
+    cluster.feed(topic, disorder)
     mill.run()
-    cluster.feed(topic, [an_event(31, "c", 8), an_event(50)])
+    cluster.feed(topic, [an_event(41, "c", 8), an_event(60)])
     mill.catch_up()
     windows, rows = sent(cluster, f"{topic}-sums"), sent(cluster, f"{topic}-big")
     assert values(windows) == shown(mill.published("sums"))
+    of_partitions = [[r for r in windows if r.partition == partition] for partition in range(2)]
+    starts = [[json.loads(r.value or b"")["window_start"] for r in each] for each in of_partitions]
+    assert starts == [sorted(each) for each in starts]
     assert values(rows) == shown(mill.published("big"))
     assert [(r.key, r.value) for r in rows if r.value and b"9" in r.value] == [(None, b'{"user":"b","amount":9}')]
     first = next(r for r in windows if r.value and b'"b"' in r.value)

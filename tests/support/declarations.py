@@ -38,6 +38,7 @@ from tidemill import (
     Pipeline,
     PunctuationPolicy,
     Quantiles,
+    RecordWindows,
     Repeatedly,
     Session,
     Sliding,
@@ -229,6 +230,14 @@ def _buffers() -> Pipeline:
     return pipeline
 
 
+def _around_records() -> Pipeline:
+    with Pipeline("around_records", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts")
+        around = orders.key_by("shop").window(RecordWindows("10 minutes")).aggregate(n=Count())
+        around.publish("around", contract="around")
+    return pipeline
+
+
 def _triggers() -> Pipeline:
     early = AfterAny(AfterCount(10), AfterAll(AfterCount(5), AfterProcessingTime("1 minute")))
     late = AfterEach(AfterCount(1), Repeatedly(AfterCount(10)))
@@ -257,7 +266,7 @@ def _told_watermarks() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks)
+_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks, _around_records)
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
@@ -268,7 +277,7 @@ NEWER_CONTRACTS = {
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     "told": a_table("told", "window_start", "window_end", "n"),
     "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
-    "visits": a_table("visits", "window_start", "window_end", "shop", "n"),
+    **{name: a_table(name, "window_start", "window_end", "shop", "n") for name in ("visits", "around")},
 }
 
 

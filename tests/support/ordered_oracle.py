@@ -210,6 +210,24 @@ class WindowOracle:
         return numbers
 
 
+def around_records(size: int, batches: Iterable[Batch], before: Moment) -> list[tuple[Window, tuple[int, ...]]]:
+    """The windows of `size` that records define, in the order in which they fire, as numbers of records."""
+    found, taken, number = [], list[tuple[int, int]](), 0
+    for batch in batches:
+        for record in batch.records:
+            if record.time + size > before.watermark < END:
+                taken.append((record.time, number))
+            number += 1
+        windows = {Window(time + 1 + shift, time + 1 + shift + size) for time, _ in taken for shift in (-size, 0)}
+        for window in sorted(windows):
+            inside = tuple(each for time, each in taken if window.start <= time < window.end)
+            passed = window.end <= batch.after.watermark or batch.after.watermark == END
+            if inside and passed and window.end > before.watermark:
+                found.append((window, inside))
+        before = batch.after
+    return found
+
+
 def buffered(declared: TumblingBuffer | SlidingBuffer, records: Sequence[Record]) -> list[list[int]]:
     """The firings of a buffer of all these records that need no clock, as numbers of records."""
     if isinstance(declared, TumblingBuffer):

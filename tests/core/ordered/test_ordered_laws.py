@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.ordered import Batch, Record, Story, cut, told
-from support.ordered_oracle import WindowOracle, buffered
+from support.ordered_oracle import WindowOracle, around_records, buffered
 from tidemill.core.ordered.assigners import Sessions, Spans
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
+from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.records import Moment
 from tidemill.core.ordered.triggers import (
     AfterAll,
@@ -28,6 +29,7 @@ from tidemill.core.ordered.triggers import (
     Repeatedly,
 )
 from tidemill.core.time.panes import Panes
+from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
 from tidemill.core.time.windows import Sliding, Tumbling
 
@@ -62,6 +64,8 @@ buffers = st.one_of(
     st.builds(TumblingBuffer, st.one_of(times, clocks), st.booleans()),
     st.builds(SlidingBuffer, st.one_of(count_policies, deltas, times, clocks), st.one_of(count_policies, clocks)),
 )
+
+around = st.builds(RecordWindows, st.sampled_from(["1 us", "5 us", "12 us"]))
 
 simple = st.one_of(
     st.builds(AfterCount, counts),
@@ -118,8 +122,8 @@ def _same(one: Story, other: Story) -> None:
     assert (one.state is None) == (other.state is None)
 
 
-@given(buffers, stories(), cuts)
-def test_no_cut_changes_a_buffer(declared, batches, cuts) -> None:
+@given(st.one_of(buffers, around), stories(), cuts)
+def test_no_cut_changes_what_says_itself_when_it_fires(declared, batches, cuts) -> None:
     _same(told(declared, batches, START), told(declared, cut(batches, cuts, START), START))
 
 
@@ -129,12 +133,21 @@ def test_no_cut_changes_windows_with_triggers(declared, batches, cuts) -> None:
     _same(told(declared, batches, START), told(declared, cut(batches, cuts, START), START))
 
 
-@given(st.one_of(buffers, windows(aligned, evictors)), stories())
+@given(st.one_of(buffers, around, windows(aligned, evictors)), stories())
 def test_a_machine_may_be_sent_to_another_process(declared, batches) -> None:
     story, sent = Story(declared, START), Story(declared, START)
     for batch in batches:
         sent.machine = pickle.loads(pickle.dumps(sent.machine))
         assert story.batch(batch.records, batch.after) == sent.batch(batch.records, batch.after)
+
+
+@settings(max_examples=300)
+@given(around, stories(plain))
+def test_windows_that_records_define_are_those_of_the_rule(declared, batches) -> None:
+    story = told(declared, batches, START)
+    found = [(each.window, each.records) for each in story.results]
+    assert found == around_records(declared.micros, batches, START)
+    assert {each.timing for each in story.results} <= {Timing.ON_TIME}
 
 
 @given(timeless_buffers, st.lists(records, max_size=25), cuts)

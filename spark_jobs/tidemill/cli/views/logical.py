@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from enum import StrEnum
 from typing import Any, assert_never
 
-from tidemill.core.bind.firing_sink import Buffer, FiringSink
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
@@ -15,7 +15,7 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.ports import output_ports
 from tidemill.core.declare.sketches import ORDER
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.times import show_duration
 from tidemill.core.time.trigger import Trigger
@@ -91,7 +91,7 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
 
 def _windowing(window: op.WindowBy) -> str:
     parts = [_windows(window.spec)]
-    if not isinstance(window.spec, TumblingBuffer | SlidingBuffer):
+    if not isinstance(window.spec, SelfFiring):
         parts.append(f"allowed lateness {show_duration(window.allowed_lateness)}")
     if window.columns and window.columns != WINDOW_COLUMNS:
         parts.append(f"published as {', '.join(window.columns)}")
@@ -112,8 +112,8 @@ def _assigned(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {text}" for name, text in values.items())
 
 
-def _windows(spec: WindowSpec | Buffer) -> str:
-    if isinstance(spec, TumblingBuffer | SlidingBuffer):
+def _windows(spec: WindowSpec | SelfFiring) -> str:
+    if isinstance(spec, SelfFiring):
         return str(spec)
     from datetime import timedelta
 

@@ -20,7 +20,7 @@ from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.type_checks import check_fits
 from tidemill.core.declare.types import Types, types_by_operator
 from tidemill.core.errors import DeclarationError
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.time.trigger import Trigger
 
 
@@ -110,7 +110,7 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     graph, publish = spec.graph, spec.graph.operators[name]
     assert isinstance(publish, op.Publish)
     aggregate, window, keys = _windowing(spec, source)
-    ordered = publish.firing is not None or isinstance(window.spec, TumblingBuffer | SlidingBuffer)
+    ordered = publish.firing is not None or isinstance(window.spec, SelfFiring)
     check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
     check_published(graph.where(name), contract, (*columns, *columns_of(publish).names))
     head = graph.feeding(source)[0].source
@@ -126,7 +126,7 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
 def _windowed_sink(
     where: str, publish: op.Publish, window: op.WindowBy, steps: tuple[ResultStep, ...], common: Mapping[str, Any]
 ) -> WindowedSink:
-    assert not isinstance(window.spec, TumblingBuffer | SlidingBuffer)
+    assert not isinstance(window.spec, SelfFiring)
     assert isinstance(publish.trigger, Trigger | None)
     if window.evictor is not None:
         raise DeclarationError(

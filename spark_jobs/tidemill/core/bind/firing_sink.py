@@ -16,15 +16,15 @@ from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import DeltaEvictor
 from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimePolicy
+from tidemill.core.ordered.record_windows import RecordWindows
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.trigger_laws import uses_clock
 from tidemill.core.time.panes import EvenPanes, OnePane, Panes
+from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import duration, micros
 from tidemill.core.time.windows import WindowSpec
 
-Buffer = TumblingBuffer | SlidingBuffer
-"""Windows of records in their order, as they are declared."""
-
-Ordered = Buffer | EventWindows
+Ordered = SelfFiring | EventWindows
 """What is folded record by record."""
 
 
@@ -81,7 +81,7 @@ class FiringSink:
     table: str
     contract: Contract
     keys: tuple[str, ...]
-    declared: Buffer | WindowSpec
+    declared: SelfFiring | WindowSpec
     window: Ordered
     aggregates: Mapping[str, Aggregate]
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
@@ -125,8 +125,16 @@ class FiringSink:
                 return EvenPanes(size=time.micros, slide=time.micros, offset=0)
             case TumblingBuffer() | SlidingBuffer():
                 return OnePane()
+            case RecordWindows():
+                # The last window that a record may be in ends, at the latest, where a session of it alone would.
+                return SessionPanes(gap=self.declared.micros)
             case declared:
                 return declared.panes
+
+    @property
+    def ends_with_log(self) -> bool:
+        """Whether the end of the log closes its windows; other buffers go on."""
+        return isinstance(self.window, EventWindows | RecordWindows)
 
     @property
     def uses_clock(self) -> bool:
@@ -187,3 +195,5 @@ def policies_of(window: Ordered) -> tuple[object, ...]:
             return evict, trigger
         case EventWindows(evictor=evictor):
             return () if evictor is None else (evictor,)
+        case RecordWindows():
+            return ()

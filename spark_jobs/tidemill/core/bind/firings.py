@@ -17,8 +17,8 @@ from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Sessions
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Session
 
@@ -79,7 +79,7 @@ def columns_of(publish: op.Publish) -> FiringColumns:
 
 def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
     """What is folded: the buffer, or windows of event time with their trigger."""
-    if isinstance(window.spec, TumblingBuffer | SlidingBuffer):
+    if isinstance(window.spec, SelfFiring):
         if publish.timing is not None:
             raise DeclarationError(
                 f"each firing of {window.spec} is on time, so there is no timing to publish", fix="leave out timing"

@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.ordered import triggers as ordered
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.time.times import show_duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
@@ -139,7 +139,7 @@ class WindowBy:
     aggregated without a window have none. `evictor` says which records a firing leaves out.
     """
 
-    spec: WindowSpec | TumblingBuffer | SlidingBuffer
+    spec: WindowSpec | SelfFiring
     allowed_lateness: timedelta
     start: str | None = "window_start"
     end: str | None = "window_end"

@@ -10,8 +10,8 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.declare.windowing import aggregated_by, firing_of, trigger_of
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.triggers import Trigger as FiringTrigger
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
@@ -28,7 +28,7 @@ class KeyedStream:
 
     def window(  # noqa: PLR0913  most of them are rarely said
         self,
-        spec: WindowSpec | TumblingBuffer | SlidingBuffer,
+        spec: WindowSpec | SelfFiring,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",

@@ -14,13 +14,15 @@ from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.ordered.policies import Clock, Policy, TimePolicy
+from tidemill.core.ordered.record_windows import RecordWindows
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.time.times import duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling, WindowSpec
 
 
 def window_by(
-    spec: WindowSpec | TumblingBuffer | SlidingBuffer,
+    spec: WindowSpec | SelfFiring,
     allowed_lateness: str | timedelta,
     start: str,
     end: str | None,
@@ -34,10 +36,10 @@ def window_by(
     """
     if evictor is not None and not isinstance(evictor, Evictor):
         raise DeclarationError(f"not an evictor: {evictor!r}", fix="write for example CountEvictor(100)")
-    if isinstance(spec, TumblingBuffer | SlidingBuffer):
+    if isinstance(spec, SelfFiring):
         if evictor is not None:
-            raise DeclarationError(f"{spec} has an eviction policy of its own", fix="leave out evictor")
-        return _buffer(spec, allowed_lateness, start, end)
+            raise DeclarationError(f"{spec}: what they hold follows from their own rule", fix="leave out evictor")
+        return _self_firing(spec, allowed_lateness, start, end)
     if isinstance(spec, Global):
         return op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=None, end=None, evictor=evictor)
     if not isinstance(spec, Tumbling | Sliding | Calendar | Session):
@@ -56,21 +58,19 @@ def window_by(
     return window
 
 
-def _buffer(
-    spec: TumblingBuffer | SlidingBuffer, allowed_lateness: str | timedelta, start: str, end: str | None
-) -> op.WindowBy:
-    """The operator for a buffer of records in their order, which has bounds only if time flushes it."""
+def _self_firing(spec: SelfFiring, allowed_lateness: str | timedelta, start: str, end: str | None) -> op.WindowBy:
+    """The operator for windows that say themselves when they fire; a buffer has bounds only if time flushes it."""
     if duration(allowed_lateness, "allowed_lateness"):
-        raise DeclarationError(
-            f"{spec} has no allowed lateness: its records are taken as they arrive", fix="leave out allowed_lateness"
-        )
+        by_time = isinstance(spec, RecordWindows)
+        why, fix = ("they fire once", "give the input a longer delay: read(..., delay=...)") if by_time else _ARRIVAL
+        raise DeclarationError(f"{spec}: there is no allowed lateness, because {why}", fix=fix)
     if isinstance(spec, SlidingBuffer) and any(_of_event_time(each) for each in (spec.evict, spec.trigger)):
         raise DeclarationError(
             f"{spec} drops records that are older than its content: a record that is late for one key is not late for "
             "another",
             fix='write .window(Sliding(size, slide)), or TimePolicy(..., clock="batch_clock")',
         )
-    timed = isinstance(spec, TumblingBuffer) and isinstance(spec.flush, TimePolicy)
+    timed = isinstance(spec, RecordWindows) or (isinstance(spec, TumblingBuffer) and isinstance(spec.flush, TimePolicy))
     bounds = (start, end) if timed else (None, None)
     window = op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=bounds[0], end=bounds[1])
     for column in window.columns:
@@ -78,12 +78,17 @@ def _buffer(
     return window
 
 
+_ARRIVAL = ("records are taken as they arrive", "leave out allowed_lateness")
+
+
 def _of_event_time(policy: Policy) -> bool:
     return isinstance(policy, TimePolicy) and policy.clock == Clock.EVENT_TIME
 
 
 def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firing | None:
-    """What is said of firings; None where windows do not fire by the trigger language. Buffers are not `windowed`.
+    """What is said of firings; None where windows do not fire by the trigger language.
+
+    What says itself when it fires is not `windowed`.
 
     Raises:
         DeclarationError: something is said although they do not.
@@ -94,7 +99,7 @@ def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firin
         said = next(f.name for f in fields(firing) if getattr(firing, f.name) != getattr(op.Firing(), f.name))
         if not windowed:
             raise DeclarationError(
-                f"{said} is about windows of event time with a trigger, and a buffer fires by its own policy",
+                f"{said} is about windows of event time with a trigger, and these windows fire by a rule of their own",
                 fix=f"leave out {said}",
             )
         raise DeclarationError(
@@ -104,9 +109,9 @@ def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firin
     return None
 
 
-def default_of(spec: WindowSpec | TumblingBuffer | SlidingBuffer) -> Trigger | None:
+def default_of(spec: WindowSpec | SelfFiring) -> Trigger | None:
     """When windows of this kind are published if nothing is said; None if they say it themselves."""
-    if isinstance(spec, TumblingBuffer | SlidingBuffer):
+    if isinstance(spec, SelfFiring):
         return None
     return Trigger.ON_UPDATE if isinstance(spec, Global) else Trigger.ON_CLOSE
 
@@ -132,7 +137,8 @@ def trigger_of(said: str | ordered.Trigger | None, default: Trigger | None) -> T
         return default
     if default is None:
         raise DeclarationError(
-            f"trigger={said!r}, but a buffer says itself when it fires", fix="leave out trigger, or change the buffer"
+            f"trigger={said!r}, but these windows say themselves when they fire",
+            fix="leave out trigger, or choose another kind of windows",
         )
     if isinstance(said, ordered.Trigger):
         return said

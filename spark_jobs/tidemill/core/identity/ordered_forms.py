@@ -8,6 +8,7 @@ from datetime import timedelta
 from tidemill.core.identity.forms import Form, Part
 from tidemill.core.ordered import evictors, policies, triggers
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.record_windows import RecordWindows
 
 _SEVERAL = {"triggers": Part("triggers")}
 _NO_TIME = timedelta(0)
@@ -17,6 +18,7 @@ ORDERED_FORMS: Mapping[type, Form] = {
     SlidingBuffer: Form(
         "sliding_buffer", {"evict": Part("evict"), "trigger": Part("trigger", policies.CountPolicy(1))}
     ),
+    RecordWindows: Form("record_windows", {"size": Part("size_us")}),
     policies.CountPolicy: Form("count_policy", {"count": Part("count")}),
     policies.DeltaPolicy: Form("delta_policy", {"attribute": Part("attribute"), "threshold": Part("threshold")}),
     policies.TimePolicy: Form("time_policy", {"length": Part("length_us"), "clock": Part("clock", "event_time")}),

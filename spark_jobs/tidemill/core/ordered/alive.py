@@ -15,6 +15,8 @@ def pieces_of(state: State) -> Iterator[int]:
             yield state["piece"]
         case "tumbling time":
             yield from (piece for _, piece in state["pieces"])
+        case "record windows":
+            yield from state["pieces"]
         case "sliding":
             yield from ids_of(state["ids"])
         case _:

@@ -8,7 +8,10 @@ from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.firing import Folded, State
 from tidemill.core.ordered.policies import TimePolicy
+from tidemill.core.ordered.record_windows import RecordWindows
+from tidemill.core.ordered.record_windows_fold import RecordWindowsFold
 from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.sliding import SlidingFold
 from tidemill.core.ordered.tumbling import TumblingFold
 from tidemill.core.ordered.tumbling_time import TumblingTimeFold
@@ -39,13 +42,15 @@ class Machine(Protocol):
         ...
 
 
-def machine_of(declared: TumblingBuffer | SlidingBuffer | EventWindows) -> Machine:
+def machine_of(declared: SelfFiring | EventWindows) -> Machine:
     """The machine that does what was declared."""
     match declared:
         case EventWindows():
             return WindowFold(declared)
         case SlidingBuffer():
             return SlidingFold(declared)
+        case RecordWindows():
+            return RecordWindowsFold(declared)
         case TumblingBuffer():
             flush = declared.flush
             if isinstance(flush, TimePolicy):

@@ -20,7 +20,6 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import RECORD_COLUMNS, added_to
 from tidemill.core.declare.graph import Step
-from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Reading
 from tidemill.core.sql.text import quoted, renamed, select
@@ -99,8 +98,7 @@ def _branch(prefix: str, number: int, sink: Sink, plan: BatchPlan | None) -> Bra
         return _replayed(prefix, sink, number)
     if isinstance(sink, FiringSink) and plan is not None and not isinstance(plan.work, Reading):
         watermark = plan.position.watermark
-        # Only windows that end with the log are closed by its end; other buffers go on.
-        closed = watermark >= END and isinstance(sink.window, EventWindows)
+        closed = watermark >= END and sink.ends_with_log
         if not plan.live:
             # A repair cannot open windows again that have fired: their records stay late.
             return Branch(
@@ -117,7 +115,7 @@ def behind_then(number: int) -> str:
 def _replayed(prefix: str, sink: FiringSink, number: int) -> Branch:
     """The branch of a table that a backfill folds again: a record is late if it was late for the batch of then."""
     behind = behind_then(number)
-    ended = f"{behind} >= {_ENDED}L" if isinstance(sink.window, EventWindows) else None
+    ended = f"{behind} >= {_ENDED}L" if sink.ends_with_log else None
     return Branch(prefix, sink, needed_columns(sink), micros(sink.allowed_lateness), (), behind, ended=ended)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.row_writers import Encode
 from tidemill.engine.storage.staged_rows import StagedRows
@@ -17,20 +18,21 @@ _DDL = "`key` binary, `value` binary"
 def messages(item: SinkRows) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Key and value of each row: its key columns, and the columns of its contract. A row without keys has no key.
 
-    Rows that are removed come first, without a value. Times are RFC 3339 in UTC, decimals text, bytes base64, maps
-    lists of pairs; NaN and infinite numbers are null.
+    Windows come in the order of their starts, after rows that are removed, which have no value. Times are RFC 3339 in
+    UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite numbers are null.
     """
     columns, row_key = item.sink.contract.columns, item.sink.row_key
     if item.gone is not None:
-        for key, _ in _encoded(item.gone, row_key, row_key):
+        for key, _ in _encoded(item.gone, row_key, row_key, ()):
             yield key, None
-    yield from _encoded(item.staged, columns, row_key)
+    start = item.sink.start if isinstance(item.sink, WindowedSink) else None
+    yield from _encoded(item.staged, columns, row_key, () if start is None else (start,))
 
 
 def _encoded(
-    staged: StagedRows, columns: Sequence[str], row_key: Sequence[str]
+    staged: StagedRows, columns: Sequence[str], row_key: Sequence[str], order: Sequence[str]
 ) -> Iterator[tuple[bytes | None, bytes]]:
-    for key, value in staged.writer.encoded(staged.rows, _encoding(columns, row_key), _DDL):
+    for key, value in staged.writer.encoded(staged.rows, _encoding(columns, row_key), _DDL, order):
         yield None if key is None else bytes(key), bytes(value)
 
 

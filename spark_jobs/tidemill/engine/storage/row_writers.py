@@ -95,8 +95,11 @@ class RowWriter(Protocol[Rows]):
         """How many rejected rows have each kind of reason (`sort_of`)."""
         ...
 
-    def encoded(self, rows: Rows, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:
-        """The rows after `encode`, which runs where they are; `schema` is DDL text of the encoded columns."""
+    def encoded(self, rows: Rows, encode: Encode, schema: str, order: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows after `encode`, which runs where they are, by the columns `order`.
+
+        `schema` is DDL text of the encoded columns.
+        """
         ...
 
     def visible(self, rows: Rows, slices: SliceSet) -> Rows:
@@ -188,7 +191,10 @@ class DriverWriter:
         counts = pc.value_counts(pc.list_flatten(rows["reasons"].combine_chunks()))
         return tally_reasons(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
 
-    def encoded(self, rows: pa.Table, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
+    def encoded(  # noqa: D102
+        self, rows: pa.Table, encode: Encode, schema: str, order: Sequence[str] = ()
+    ) -> Iterator[tuple[Any, ...]]:
+        rows = rows.sort_by([(column, "ascending") for column in order]) if order else rows
         for batch in encode(iter(rows.to_batches(max_chunksize=_BATCH_ROWS))):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

@@ -110,7 +110,10 @@ class SparkWriter:
         counts = texts.groupBy(F.expr(sort_expression("text")).alias("sort")).count().toArrow()
         return dict(zip(counts["sort"].to_pylist(), counts["count"].to_pylist(), strict=True))
 
-    def encoded(self, rows: DataFrame, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
+    def encoded(  # noqa: D102
+        self, rows: DataFrame, encode: Encode, schema: str, order: Sequence[str] = ()
+    ) -> Iterator[tuple[Any, ...]]:
+        rows = rows.orderBy(*map(quoted, order)) if order else rows
         yield from map(tuple, rows.mapInArrow(encode, schema).toLocalIterator())
 
     def visible(self, rows: DataFrame, slices: SliceSet) -> DataFrame:  # noqa: D102

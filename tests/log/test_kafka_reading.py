@@ -63,6 +63,7 @@ class Fake:
     answers: list[list[Message]]
     repeats: bool = False
     paused: list[int] = field(default_factory=list)
+    come: list[Message] = field(default_factory=list)
 
     def assign(self, _: Any) -> None:
         """Positions are what the answers say."""
@@ -72,10 +73,21 @@ class Fake:
     def pause(self, places: Sequence[Any]) -> None:
         self.paused += [place.partition for place in places]
 
-    def consume(self, most: int, _: float) -> list[Message]:
-        if self.repeats and len(self.answers) == 1:
-            return self.answers[0]
-        return self.answers.pop(0) if self.answers else []
+    def poll(self, _: float) -> Message | None:
+        """The first message of an answer; `consume` gives the others."""
+        answer = (self.answers.pop(0) if self._goes_on else self.answers[0]) if self.answers else []
+        self.come = answer[1:]
+        return answer[0] if answer else None
+
+    def consume(self, most: int, timeout: float) -> list[Message]:
+        """What has come: nothing is waited for."""
+        assert timeout == 0
+        come, self.come = self.come[:most], self.come[most:]
+        return come
+
+    @property
+    def _goes_on(self) -> bool:
+        return len(self.answers) > 1 or not self.repeats
 
     def close(self) -> None:
         """Nothing is open."""

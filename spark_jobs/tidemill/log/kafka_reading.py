@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
 from tidemill.core.errors import LogError, LogUnreachable, OffsetsLost
@@ -31,13 +31,13 @@ _ROWS = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
-_AT_ONCE, _AHEAD = 10_000, 1_000_000
+_AT_ONCE, _AHEAD = 20_000, 1_000_000
 _FURTHEST = 2**63 // 1000 - 1
 _MOST_ROUNDS = 8
 """A partition with more ranges is left to Spark, which reads them side by side."""
 
 _WAIT = 0.1
-"""Seconds until a request that expects more records gives those that there are."""
+"""Seconds to wait for a record before the time that the cluster may be silent is looked at."""
 
 
 def read_scan(scan: KafkaScan) -> Iterator[Record]:
@@ -49,8 +49,8 @@ def read_scan(scan: KafkaScan) -> Iterator[Record]:
     """
     with _consumer(scan) as consumer:
         for item in scan.ranges:
-            for messages in _of_ranges(consumer, scan.topic, [item]):
-                yield from map(_record, messages)
+            for some in _of_ranges(consumer, scan.topic, [item]):
+                yield from map(_record, some.messages)
 
 
 def fetched(scan: KafkaScan, *, most: int) -> TableScan | None:
@@ -65,8 +65,8 @@ def fetched(scan: KafkaScan, *, most: int) -> TableScan | None:
         return None
     with _consumer(scan, ahead=_AHEAD) as consumer, _uncollected():
         for ranges in rounds:
-            for messages in _of_ranges(consumer, scan.topic, ranges):
-                parts.append(_rows(scan.topic, messages))
+            for some in _of_ranges(consumer, scan.topic, ranges):
+                parts.append(_rows(scan.topic, some))
                 size += parts[-1]["value"].nbytes
                 if size > most:
                     return None
@@ -99,7 +99,8 @@ def _consumer(scan: KafkaScan, *, ahead: int = 100_000) -> Iterator[Consumer]:
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
         "check.crcs": True,
-        "fetch.wait.max.ms": 100,
+        # Only an answer without records says that no marker of a transaction is left before the end of a range.
+        "fetch.wait.max.ms": 10,
         # The client would stop for a second whenever it is 100,000 records ahead.
         "fetch.queue.backoff.ms": 10,
         "queued.min.messages": ahead,
@@ -117,7 +118,30 @@ def _consumer(scan: KafkaScan, *, ahead: int = 100_000) -> Iterator[Consumer]:
         ) from None
 
 
-def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) -> Iterator[list[Any]]:
+class _Some(NamedTuple):
+    """Some messages, with the partition and the offset of each."""
+
+    messages: Sequence[Any]
+    partitions: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(messages: Sequence[Any]) -> _Some:
+        """The messages; there may be millions, so they are asked without a line of Python for each."""
+        message, count = type(messages[0]) if messages else Message, len(messages)
+        return _Some(
+            messages,
+            np.fromiter(map(message.partition, messages), np.int32, count),
+            np.fromiter(map(message.offset, messages), np.int64, count),
+        )
+
+    @property
+    def last(self) -> Mapping[int, int]:
+        """The last offset of each partition."""
+        return {int(n): int(self.offsets[self.partitions == n][-1]) for n in np.unique(self.partitions)}
+
+
+def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) -> Iterator[_Some]:
     """The messages of ranges of different partitions, in any order of these; those of one partition in order."""
     left = {item.topic_partition.partition: item for item in ranges}
     places = [Place(topic, partition, item.from_offset) for partition, item in left.items()]
@@ -127,11 +151,11 @@ def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) ->
     heard = time.monotonic()
     while left:
         before = frozenset(left)
-        messages = _taken(consumer.consume(min(sum(map(len, left.values())), _AT_ONCE), _WAIT), left)
+        some = _taken(_next(consumer), left)
         ended = before - left.keys()
-        if messages:
-            yield messages
-        if messages or ended:
+        if some.messages:
+            yield some
+        if some.messages or ended:
             # Brokers would go on to send what lies behind a range.
             consumer.pause([Place(topic, partition) for partition in sorted(ended)])
             heard = time.monotonic()
@@ -140,18 +164,19 @@ def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) ->
             raise LogUnreachable(f"Kafka gave no record of {item} in {PATIENCE:.0f} seconds", fix="try again later")
 
 
-def _taken(messages: list[Any], left: dict[int, OffsetRange]) -> list[Any]:
+def _next(consumer: Consumer) -> list[Any]:
+    """What has come, as soon as anything has: a request for many would wait until there are so many."""
+    first = consumer.poll(_WAIT)
+    return [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]
+
+
+def _taken(messages: list[Any], left: dict[int, OffsetRange]) -> _Some:
     """Those of the messages that are records of the ranges; they are looked at one by one only where a range ends."""
-    if {*_told(messages, "error")} <= {None}:
-        last = dict(zip(_told(messages, "partition"), _told(messages, "offset"), strict=True))
-        if all((item := left.get(number)) and offset < item.until_offset - 1 for number, offset in last.items()):
-            return messages
-    return [message for message in messages if _counts(message, left)]
-
-
-def _told(messages: Sequence[Any], what: str) -> Iterator[Any]:
-    """What the messages say when they are asked for it: there may be millions, so without a line of Python for each."""
-    return map(getattr(type(messages[0]), what), messages) if messages else iter(())
+    if messages and {*map(type(messages[0]).error, messages)} == {None}:
+        some = _Some.of(messages)
+        if all((item := left.get(n)) and offset < item.until_offset - 1 for n, offset in some.last.items()):
+            return some
+    return _Some.of([message for message in messages if _counts(message, left)])
 
 
 def _counts(message: Any, left: dict[int, OffsetRange]) -> bool:
@@ -184,14 +209,15 @@ def _failed(item: OffsetRange, error: KafkaError) -> LogError:
     return LogUnreachable(f"Kafka: {item}: {error.str()}", fix="try again later")
 
 
-def _rows(topic: str, messages: Sequence[Any]) -> pa.RecordBatch:
-    times = np.fromiter(map(itemgetter(1), _told(messages, "timestamp")), np.int64, len(messages))
+def _rows(topic: str, some: _Some) -> pa.RecordBatch:
+    messages, message = some.messages, type(some.messages[0])
+    times = np.fromiter(map(itemgetter(1), map(message.timestamp, messages)), np.int64, len(messages))
     columns = [
         pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
-        pa.array(list(_told(messages, "partition")), pa.int32()),
-        pa.array(list(_told(messages, "offset")), pa.int64()),
+        pa.array(some.partitions),
+        pa.array(some.offsets),
         pa.array(_micros(times)).cast(pa.timestamp("us", tz="UTC")),
-        pa.array(list(_told(messages, "value")), pa.binary()),
+        pa.array([*map(message.value, messages)], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ROWS)
 

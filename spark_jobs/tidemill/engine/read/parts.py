@@ -50,7 +50,8 @@ def parts_here(scan: Scan, take: Take) -> Sequence[Part] | None:
                 return [partial(_segments, segments, number, take) for number in range(segments.parts)]
             return [partial(_fetched, scan, files, take) for files in _dealt(scan.files)]
         case MemoryScan() | TableScan():
-            rows = rows_of(scan)
+            # Records may have come a few at a time, and each batch of Arrow costs as much as thousands of them.
+            rows = rows_of(scan).combine_chunks()
             step = -(-rows.num_rows // _parts_of(rows.num_rows)) or 1
             return [partial(_held, rows.slice(start, step)) for start in range(0, max(rows.num_rows, 1), step)]
         case LinesScan(firsts=firsts):

@@ -159,6 +159,38 @@ def test_the_idle_timeout_is_exclusive() -> None:
         assert plan.topics["t"].idle == idle
 
 
+def after(plan: BatchPlan | None) -> int:
+    """The watermark after a plan of an input whose sender tells it."""
+    assert plan is not None
+    return plan.watermark_after({}, {"t": None})
+
+
+def test_the_watermark_of_a_sender_counts_once_all_that_it_sent_is_read() -> None:
+    flow, held = a_flow(watermark_of="sender"), bounds({0: (0, 4), 1: (0, 2)})
+    assert flow.delays == {"t": None}
+    assert after(planned(Position(), held, flow=flow, told={"t": 50})) == 50
+    # Of one partition something is left.
+    part = planned(Position(), held, flow=flow, told={"t": 50}, limit=ReadLimit(5))
+    assert (after(part), part and part.topics["t"].marks) == (BEGINNING, {1: 50})
+    # What an open transaction holds back may be of the sender.
+    waiting = {"t": replace(held["t"], waiting={0})}
+    assert after(planned(Position(), waiting, flow=flow, told={"t": 50})) == BEGINNING
+
+
+def test_the_watermark_of_a_sender_moves_without_records_and_never_back() -> None:
+    flow, held = a_flow(watermark_of="sender"), bounds({0: (0, 4)})
+    first = planned(Position(), held, flow=flow, told={"t": 50})
+    assert first is not None
+    begun = replace(a_commit(first).position, watermark=after(first))
+    # A sender is never silent: it tells that nothing came.
+    later = {"flow": flow, "clock": NOW + timedelta(days=1)}
+    assert after(planned(begun, held, told={"t": 60}, **later)) == 60
+    for told in (50, 40, BEGINNING):
+        assert planned(begun, held, told={"t": told}, **later) is None
+    assert after(planned(begun, bounds({0: (0, 5)}), told={"t": 40}, **later)) == 50
+    assert after(planned(begun, held, told={"t": END}, **later)) == END
+
+
 def test_draining_waits_for_the_end_of_the_log() -> None:
     held = bounds({0: (0, 10)})
     early = planned(at({0: 0}), held, limit=ReadLimit(5), drain=True)

@@ -35,7 +35,7 @@ DOCS = ROOT / "docs"
 AIRFLOW = "guides/airflow"
 
 BLOCKS = {
-    **{("concepts/time", "python", number): "here" for number in range(5)},
+    **{("concepts/time", "python", number): "here" for number in range(6)},
     ("guides/kafka", "toml", 0): "here",
     ("guides/kafka", "python", 0): "here",
     ("guides/kafka", "python", 1): "here",
@@ -150,23 +150,37 @@ def sink_of(block: int, **columns: tuple[str, ...]) -> Sink:
     return sink
 
 
+def test_a_watermark_of_another_pipeline_is_declared_as_the_page_says() -> None:
+    contracts = {name: contract_of(name, *each) for name, each in CHAINED.items()}
+    with Pipeline("declared", every="1 minute") as pipeline:
+        exec(code("concepts/time", "python")[0], {"pipeline": pipeline, **vars(tidemill)})
+    flow = bind(pipeline.spec, contracts)
+    assert [source.watermark_of for source in flow.inputs] == ["sales_by_minute"]
+
+
+CHAINED = {
+    "sums_by_minute_sent": ("ts timestamp", "shop string", "cents bigint"),
+    "by_hour": (*WINDOW, "shop string", "cents bigint"),
+}
+
+
 def test_rows_in_order_are_declared_as_the_page_says() -> None:
     orders = ("ts timestamp", "id string", "shop string", "cents bigint")
-    sink = sink_of(0, orders=orders, orders_in_order=orders)
+    sink = sink_of(1, orders=orders, orders_in_order=orders)
     assert isinstance(sink, WindowedSink)
     assert (sink.row_key, sink.panes.longest, sink.trigger.fires_on_close) == (("ts", "id"), 1, True)
 
 
 def test_a_buffer_is_declared_as_the_page_says() -> None:
     readings = ("ts timestamp", "sensor string", "celsius double")
-    sink = sink_of(1, readings=readings, smoothed=("sensor string", "mean double"))
+    sink = sink_of(2, readings=readings, smoothed=("sensor string", "mean double"))
     assert isinstance(sink, FiringSink)
     assert (sink.keys, sink.window) == (("sensor",), tidemill.SlidingBuffer(tidemill.CountPolicy(3)))
 
 
 def test_windows_that_records_define_are_declared_as_the_page_says() -> None:
     logins = ("ts timestamp", "source string", "ok boolean")
-    sink = sink_of(2, logins=logins, bursts=(*WINDOW, "source string", "failures bigint"))
+    sink = sink_of(3, logins=logins, bursts=(*WINDOW, "source string", "failures bigint"))
     assert isinstance(sink, FiringSink)
     assert (sink.keys, sink.window) == (("source",), tidemill.RecordWindows("1 minute"))
     assert sink.bounds == ("window_start", "window_end")
@@ -176,7 +190,7 @@ def test_a_trigger_is_declared_as_the_page_says() -> None:
     quakes = ("ts timestamp", "region string", "magnitude double")
     told = ("timing string", "nth bigint", "operation string")
     activity = (*WINDOW, "region string", "events bigint", "strongest double", *told)
-    sink = sink_of(3, quakes=quakes, activity=activity)
+    sink = sink_of(4, quakes=quakes, activity=activity)
     assert isinstance(sink, FiringSink)
     assert list(sink.told.types) == ["timing", "nth", "operation"]
 
@@ -184,7 +198,7 @@ def test_a_trigger_is_declared_as_the_page_says() -> None:
 def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says() -> None:
     logins = ("ts timestamp", "source string", "success boolean")
     bursts = (*WINDOW, "source string", "attempts bigint", "failures bigint", "share double")
-    sink = sink_of(4, logins=logins, bursts=bursts)
+    sink = sink_of(5, logins=logins, bursts=bursts)
     assert isinstance(sink, WindowedSink)
     assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "source"))
 

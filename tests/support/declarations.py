@@ -230,6 +230,13 @@ def _buffers() -> Pipeline:
     return pipeline
 
 
+def _watermark_of_another() -> Pipeline:
+    with Pipeline("watermark_of_another", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts", watermark_of="everything")
+        orders.window(Tumbling("1 hour")).aggregate(n=Count()).publish("follows", contract="follows")
+    return pipeline
+
+
 def _around_records() -> Pipeline:
     with Pipeline("around_records", every="1 minute") as pipeline:
         orders = pipeline.read("orders", contract="orders", event_time="ts")
@@ -266,7 +273,10 @@ def _told_watermarks() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks, _around_records)
+_NEWER = (
+    *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
+    *(_around_records, _watermark_of_another),
+)
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
@@ -275,7 +285,7 @@ NEWER_CONTRACTS = {
     **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed")},
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
-    "told": a_table("told", "window_start", "window_end", "n"),
+    **{name: a_table(name, "window_start", "window_end", "n") for name in ("told", "follows")},
     "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
     **{name: a_table(name, "window_start", "window_end", "shop", "n") for name in ("visits", "around")},
 }

@@ -74,6 +74,7 @@ def _input(read: Input, *, pattern: bool) -> str:
     time = f"event time {code(read.event_time)}" if read.event_time else "the time of the record"
     order = f", out of order by at most {show_duration(read.delay)}" if read.delay else ""
     order = order if read.watermark is None else f", watermark {code(read.watermark)}"
+    order = order if read.watermark_of is None else f", watermark of {code(read.watermark_of)}"
     return f"{what} {code(read.topic)}, contract {_contract(read.contract)}; {time}{order}"
 
 
@@ -97,8 +98,8 @@ def _rows_of(sink: Sink) -> str:
 def _on_time(flow: Flow, sink: Sink) -> str:
     wait = max((i.delay for i in flow.sources), default=timedelta(0))
     if isinstance(sink, WindowedSink) and sink.trigger.fires_on_close:
-        if any(i.watermark is not None for i in flow.sources):
-            return "a window appears once the watermark that records tell has passed its end"
+        if any(i.told for i in flow.sources):
+            return "a window appears once the watermark that records or other pipelines tell has passed its end"
         after = show_duration(wait + flow.spec.every)
         return f"a window appears about {after} after its end, if newer records arrive"
     return f"a record is in its table about {show_duration(flow.spec.every)} after its arrival"

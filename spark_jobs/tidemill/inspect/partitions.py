@@ -66,7 +66,7 @@ def of_topic(log: Log, source: Input, position: TopicPosition | None) -> list[Pa
                 held=held,
                 committed=position.offsets.get(number) if position else None,
                 max_event_time=clock.max_event_time if clock else None,
-                tells=source.watermark is not None,
+                tells=source.told,
                 told=clock.mark if clock else None,
                 waiting=waiting.get(number, 0),
             )
@@ -90,7 +90,7 @@ def missing_of(
             held=OffsetRange(place, offset, offset),
             committed=offset,
             max_event_time=position.clocks[place.partition].max_event_time,
-            tells=source.watermark is not None,
+            tells=source.told,
             told=position.clocks[place.partition].mark,
             missing=True,
             gone=declared.get(place),

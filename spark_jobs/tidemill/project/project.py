@@ -23,7 +23,7 @@ from tidemill.project.pipeline_files import load_files
 from tidemill.project.settings import FILE, LANDING, Settings, is_remote, read_settings
 
 if TYPE_CHECKING:
-    from tidemill.core.declare.pipeline import PipelineSpec
+    from tidemill.core.declare.pipeline_spec import PipelineSpec
     from tidemill.engine.storage.table_layout import Uris
     from tidemill.ledger.lease import Lease
     from tidemill.ledger.ledger import Ledger

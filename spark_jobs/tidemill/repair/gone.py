@@ -16,6 +16,7 @@ from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.selection import never_read
 from tidemill.run.claiming import Request, next_plan
+from tidemill.run.sources import upstream_of
 
 
 def declare_gone(amendment: AmendmentJob, places: Collection[TopicPartition]) -> Iterator[Committed]:
@@ -38,7 +39,8 @@ def declare_gone(amendment: AmendmentJob, places: Collection[TopicPartition]) ->
             limit=amendment.project.limit(amendment.most),
             gone=tuple(Gone(place=tp, by=amendment.reason.by, why=amendment.reason.why) for tp in wanted),
         )
-        return next_plan(amendment.project.pipeline(amendment.pipeline), amendment.project.log(), view, request)
+        project = amendment.project
+        return next_plan(project.pipeline(amendment.pipeline), project.log(), view, request, upstream_of(project))
 
     return amendment.until_done(plan)
 

@@ -49,11 +49,12 @@ from tidemill.log.reading import in_memory
 from tidemill.project.project import Project
 from tidemill.run.after_commit import tidy
 from tidemill.run.blame import rules_named
-from tidemill.run.claiming import Claim, Request, Sources, claim_batch
+from tidemill.run.claiming import Claim, Request, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.histories import histories
 from tidemill.run.sending import send
 from tidemill.run.sessions import Opens, project_spark, renewing
+from tidemill.run.sources import Sources, upstream_of
 from tidemill.run.watching import Stopwatch
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def run_batch(
     log, book = project.log(), ledger or project.ledger(name)
     flow = _checked(project, name, log)
     started = datetime.now(UTC)
-    sources, uris = Sources(log, project.side_tables(name)), project.uris(name)
+    sources, uris = Sources(log, project.side_tables(name), upstream_of(project)), project.uris(name)
     timed = Stopwatch(watcher=request.watcher)
     spark = Spark.later(partial(_start, project, name, session, timed))
     accept = partial(_check_types, project, spark, flow, uris)

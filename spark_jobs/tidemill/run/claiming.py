@@ -33,7 +33,7 @@ from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
 from tidemill.log.interface import Log
 from tidemill.log.pipeline_topics import bounds_of, to_be_read
-from tidemill.log.side_tables import SideTables
+from tidemill.run.sources import Sources, Upstream, no_upstream
 from tidemill.run.watching import Watcher
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]
@@ -109,14 +109,6 @@ class Claim:
         return f"batch diverted by {self.decided.by}: {self.decided.why}"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """What a batch reads from: the log, and the pipeline's rejected and late records."""
-
-    log: Log
-    side_tables: SideTables
-
-
 def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
     flow: Flow,
     ledger: Ledger,
@@ -146,7 +138,7 @@ def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
             if view.open_batch is not None:
                 claim = _continue(flow, ledger, sources, view.open_batch, request, check, lease)
             else:
-                plan = request.planner(view) if request.planner else next_plan(flow, sources.log, view, request)
+                plan = _planned(flow, sources, view, request)
                 if plan is None:
                     return None
                 accept(view)
@@ -161,8 +153,16 @@ def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
     raise Fenced(f"{flow.name}: another run was faster {_RACES} times", fix="start one run of a pipeline at a time")
 
 
-def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan | None:
+def _planned(flow: Flow, sources: Sources, view: View, request: Request) -> BatchPlan | None:
+    if request.planner is not None:
+        return request.planner(view)
+    return next_plan(flow, sources.log, view, request, sources.upstream)
+
+
+def next_plan(flow: Flow, log: Log, view: View, request: Request, upstream: Upstream = no_upstream) -> BatchPlan | None:
     """Return the plan that would follow `view`, or None if there is nothing to do. Writes nothing.
+
+    `upstream` gives the watermarks of pipelines that send what this one reads.
 
     Raises:
         Incompatible: other keys, windows or aggregates built the committed state, or the meaning of numbers would
@@ -171,6 +171,8 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
     """
     change = change_of(flow, view, request.from_now)
     batch_id, bounds = view.last_batch_id + 1, {}
+    # Before the log is asked: it has all that was sent until then.
+    told = {s.name: upstream(s.watermark_of) for s in flow.sources if s.watermark_of is not None}
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
         for source in flow.inputs:
@@ -190,6 +192,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         silent=request.silent,
         gone=request.gone,
         redefined=change,
+        told={source.topic: told[source.name] for source in flow.inputs if source.name in told},
     )
 
 

@@ -93,11 +93,12 @@ def _next(
 ) -> tuple[OpenBatch | None, BatchPlan | None]:
     from tidemill.ledger.process import this_process
     from tidemill.run.claiming import Request, next_plan
+    from tidemill.run.sources import upstream_of
 
     if view.open_batch is not None:
         return view.open_batch, view.open_batch.plan
     request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
-    return None, next_plan(flow, project.log(), view, request)
+    return None, next_plan(flow, project.log(), view, request, upstream_of(project))
 
 
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:

@@ -16,7 +16,7 @@ from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.columns import columns_by_operator, no_contract
 from tidemill.core.declare.graph import Step
-from tidemill.core.declare.pipeline import PipelineSpec
+from tidemill.core.declare.pipeline_spec import PipelineSpec
 from tidemill.core.declare.type_checks import check_fits
 from tidemill.core.declare.types import Types, types_by_operator
 from tidemill.core.errors import DeclarationError
@@ -53,6 +53,7 @@ def _input(name: str, topic: str, read: op.Read, contracts: Mapping[str, Contrac
         delay=read.delay,
         start=read.start,
         watermark=read.watermark,
+        watermark_of=read.watermark_of,
     )
 
 

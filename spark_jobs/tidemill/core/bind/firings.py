@@ -12,7 +12,7 @@ from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.declare.names import told
-from tidemill.core.declare.pipeline import PipelineSpec
+from tidemill.core.declare.pipeline_spec import PipelineSpec
 from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.accumulation import Accumulation

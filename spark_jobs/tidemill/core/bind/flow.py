@@ -11,7 +11,7 @@ from datetime import timedelta
 from tidemill.core.bind.sinks import Sink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.pipeline import PipelineSpec
+from tidemill.core.declare.pipeline_spec import PipelineSpec
 from tidemill.core.errors import DeclarationError
 from tidemill.core.identity.declarations import VERSION, digest, encoded
 from tidemill.core.identity.legacy import legacy_hash
@@ -25,7 +25,8 @@ PUBLISHED = "published/"
 class Input:
     """A topic that is read, with the contract of its records. Topics that are read as one share one `name`.
 
-    `watermark` is the expression by which records tell the watermark; None if it follows event time by `delay`.
+    `watermark` is the expression by which records tell the watermark, `watermark_of` the pipeline whose watermark it
+    is; both are None if it follows event time by `delay`.
     """
 
     name: str
@@ -35,6 +36,12 @@ class Input:
     delay: timedelta
     start: op.StartFrom
     watermark: str | None = None
+    watermark_of: str | None = None
+
+    @property
+    def told(self) -> bool:
+        """Whether the watermark is told, and does not follow event time."""
+        return self.watermark is not None or self.watermark_of is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +69,8 @@ class Flow:
 
     @property
     def delays(self) -> Mapping[str, int | None]:
-        """How far the watermark of each topic stays behind its newest event, in microseconds; None: records tell it."""
-        return {i.topic: micros(i.delay) if i.watermark is None else None for i in self.inputs}
+        """How far the watermark of each topic stays behind its newest event, in microseconds; None where it is told."""
+        return {i.topic: None if i.told else micros(i.delay) for i in self.inputs}
 
     @property
     def contracts(self) -> tuple[Contract, ...]:

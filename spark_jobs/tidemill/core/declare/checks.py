@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.graph import Graph
+from tidemill.core.declare.names import checked_name
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import positive_duration, show_duration
 
@@ -76,11 +77,20 @@ def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topic
 
 
 def check_watermark(read: op.Read) -> None:
-    """Check that the watermark of a read follows its delay or is told by its records, not both.
+    """Check that the watermark of a read follows its delay, its records or another pipeline: one of them.
 
     Raises:
-        DeclarationError: there are both; or the watermark is no text.
+        DeclarationError: there are two; the watermark is no text; or no pipeline can have the name.
     """
+    if read.watermark_of is not None:
+        checked_name(read.watermark_of, "a pipeline")
+        other = "a delay" if read.delay else "a watermark" if read.watermark is not None else None
+        if other is not None:
+            raise DeclarationError(
+                f"{read.topic} is read with {other} and with watermark_of={read.watermark_of!r}: records come after "
+                "one bound",
+                fix="leave one of them out",
+            )
     if read.watermark is None:
         return
     example = 'watermark="ts - INTERVAL 10 SECONDS"'

@@ -48,7 +48,8 @@ class Read:
 
     `event_time` names a timestamp column of the contract; None is the record's own timestamp. `delay` bounds how much
     later than another record of its partition an earlier event may arrive. `watermark` is an expression instead of a
-    delay: the watermark that a record itself tells; null in records that tell none.
+    delay: the watermark that a record itself tells; null in records that tell none. `watermark_of` is the pipeline that
+    sends the records, whose watermark counts instead.
     """
 
     topic: str | Topics
@@ -57,10 +58,13 @@ class Read:
     delay: timedelta
     start: StartFrom
     watermark: str | None = None
+    watermark_of: str | None = None
 
     @property
     def behind(self) -> str:
         """What the watermark follows, as a text."""
+        if self.watermark_of is not None:
+            return f"watermark of pipeline {self.watermark_of}"
         return f"delay {show_duration(self.delay)}" if self.watermark is None else f"watermark {self.watermark}"
 
     @property

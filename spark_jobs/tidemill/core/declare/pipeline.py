@@ -17,7 +17,6 @@ contracts later.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, NoReturn
@@ -28,27 +27,11 @@ from tidemill.core.declare.checks import check_published, check_read_once, check
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
+from tidemill.core.declare.pipeline_spec import PipelineSpec
 from tidemill.core.declare.places import FINISHED, caller
 from tidemill.core.declare.ports import input_ports
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration, positive_duration
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineSpec:
-    """A declared pipeline. Durations are positive; with `idle_timeout` None, no partition ever counts as idle."""
-
-    name: str
-    every: timedelta
-    owner: str
-    description: str
-    idle_timeout: timedelta | None
-    future_tolerance: timedelta
-    takeover_after: timedelta
-    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
-    on_loss: OnLoss = OnLoss.REFUSE
-    max_drift: timedelta | None = None
-    graph: Graph
 
 
 class Pipeline:
@@ -138,6 +121,7 @@ class Pipeline:
         delay: str | timedelta = timedelta(0),
         start: str = op.StartFrom.EARLIEST,
         watermark: str | None = None,
+        watermark_of: str | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records of one topic or several that meet their contract.
@@ -153,11 +137,13 @@ class Pipeline:
                 before the first batch.
             watermark: instead of a delay, a timestamp expression: no events before it will come any more. It is null in
                 records that tell none: `"CASE WHEN kind = 'marker' THEN ts END"`, `"ts - INTERVAL 10 SECONDS"`.
+            watermark_of: instead of both, the pipeline of this lake that sends the records to these topics: no events
+                before its watermark will come any more, once what it had sent by then is read.
             name: the step's name in `explain` and in errors; by default its kind and a number: `read_1`.
 
         Raises:
             DeclarationError: there are no topics, or names and a pattern; a topic is read twice; there is no contract;
-                the delay is no duration, or negative; or there are a delay and a watermark.
+                the delay is no duration, or negative; or there is more than one of delay, watermark and watermark_of.
         """
         wanted = wanted_topics(topics, pattern)
         check_read_once(self._operators.values(), topics)
@@ -168,6 +154,7 @@ class Pipeline:
             delay=duration(delay, "delay"),
             start=one_of(op.StartFrom, start, "start"),
             watermark=watermark,
+            watermark_of=watermark_of,
         )
         check_watermark(read)
         return Stream(self, self._add(read, "read", name), "out")

@@ -44,6 +44,7 @@ FORMS: Mapping[type, Form] = {
             "delay": Part("delay_us", _NO_TIME),
             "start": Part("start", "earliest"),
             "watermark": Part("watermark", None, sql=True),
+            "watermark_of": Part("watermark_of", None),
         },
     ),
     op.Filter: Form("filter", {"predicate": Part("keep", sql=True)}),

@@ -167,7 +167,8 @@ class BatchPlan:
             known = before.clocks.get(partition) if before else None
             clock = known or PartitionClock(max_event_time=None, active_at=now)
             furthest = reached.get(item.topic_partition)
-            clocks[partition] = clock.seen(furthest, clock=now) if item else clock
+            clock = clock.seen(furthest, clock=now) if item else clock
+            clocks[partition] = clock.told((topic.marks or {}).get(partition))
             offsets[partition] = item.until_offset
         return TopicPosition(topic_id=topic.topic_id, offsets=offsets, clocks=clocks)
 

@@ -48,11 +48,13 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     silent: Collection[TopicPartition] = (),
     gone: tuple[Gone, ...] = (),
     redefined: Redefined | None = None,
+    told: Mapping[str, int] | None = None,
 ) -> BatchPlan | None:
     """The next batch, or None when there is nothing to do.
 
     Partitions in `silent` count as idle as soon as all their records are read. `bounds` has no entry for topics that do
-    not exist. `gone` are partitions that somebody declares gone with this plan.
+    not exist. `gone` are partitions that somebody declares gone with this plan. `told` has the watermarks of pipelines
+    that send the records of a topic, by topic, from before the log was asked.
 
     There is something to do when the log has records beyond the position, when an idle partition lets the watermark
     move, when the clock of a table of firings is due, when the input is drained and windows are open, when partitions
@@ -72,7 +74,10 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     taken = _taken(readable, limit)
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
     judged = partial(_topic_plan, clock=micros(clock), idle_timeout=timeout, silent=silent)
-    topics = {topic: judged(position.topics.get(topic), bounds[topic], ranges) for topic, ranges in taken.items()}
+    topics = {
+        topic: judged(position.topics.get(topic), bounds[topic], ranges, told=(told or {}).get(topic))
+        for topic, ranges in taken.items()
+    }
     at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
     plan = BatchPlan(
         pipeline=flow.key,
@@ -135,19 +140,27 @@ def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it
     clock: int,
     idle_timeout: int | None,
     silent: Collection[TopicPartition],
+    told: int | None,
 ) -> TopicPlan:
-    idle = []
+    idle, marks = [], {}
     for item in ranges:
         partition = item.topic_partition.partition
         known = before.clocks.get(partition) if before else None
         # A partition is slow, not silent, if a read limit or an open transaction holds back its records.
         has_more = item.from_offset < bounds.partitions[partition].until_offset or partition in bounds.waiting
         is_idle = known is not None and known.is_idle(clock=clock, timeout=idle_timeout)
-        if not has_more and (is_idle or item.topic_partition in silent):
+        if not has_more and told is None and (is_idle or item.topic_partition in silent):
             idle.append(partition)
-    return TopicPlan(topic_id=bounds.topic_id, ranges=ranges, idle=tuple(idle))
+        if told is not None and _reads_all(item, bounds):
+            marks[partition] = told
+    return TopicPlan(topic_id=bounds.topic_id, ranges=ranges, idle=tuple(idle), marks=marks or None)
 
 
 def _reads_to_end(topic: TopicPlan, bounds: TopicBounds) -> bool:
-    ends = (r.until_offset == bounds.partitions[r.topic_partition.partition].until_offset for r in topic.ranges)
-    return not bounds.waiting and all(ends)
+    return not bounds.waiting and all(_reads_all(item, bounds) for item in topic.ranges)
+
+
+def _reads_all(item: OffsetRange, bounds: TopicBounds) -> bool:
+    """Whether nothing that the partition had then is left once a range is read."""
+    partition = item.topic_partition.partition
+    return partition not in bounds.waiting and item.until_offset == bounds.partitions[partition].until_offset

@@ -32,12 +32,14 @@ class Kind(StrEnum):
 class TopicPlan:
     """What a batch reads of one topic: one range for every partition that the log shows; some may be empty.
 
-    `idle` partitions do not hold back the watermark.
+    `idle` partitions do not hold back the watermark. `marks` are the watermarks that another pipeline tells of
+    partitions, once these ranges are read.
     """
 
     topic_id: str
     ranges: tuple[OffsetRange, ...]
     idle: tuple[int, ...] = ()
+    marks: Mapping[int, int] | None = None
 
     @property
     def records(self) -> int:

@@ -1,14 +1,15 @@
 """Watermarks: exclusive lower bounds of the event times still to come.
 
 A watermark W says "no more events with event time < W". Each topic-partition has one: its greatest event time minus
-the *delay* of its input; or, where the input says so, the greatest *mark*: a watermark that a record itself tells. The
-pipeline's watermark is the least of them, without idle partitions. It never goes back.
+the *delay* of its input; or, where the input says so, the greatest *mark*: a watermark that a record itself tells, or
+that of the pipeline which sends the records. The pipeline's watermark is the least of them, without idle partitions. It
+never goes back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tidemill.core.log.offsets import TopicPartition
@@ -35,8 +36,9 @@ Reached = Mapping[TopicPartition, Furthest]
 class PartitionClock:
     """The clock of one topic-partition, in microseconds.
 
-    `max_event_time` is None until an event was accepted, `mark` until an accepted record told a watermark. `active_at`
-    is the clock of the last batch that found records to read there, or of the batch that first saw the partition.
+    `max_event_time` is None until an event was accepted, `mark` until an accepted record, or the pipeline that sends
+    the records, told a watermark. `active_at` is the clock of the last batch that found records to read there, or of
+    the batch that first saw the partition.
     """
 
     max_event_time: int | None
@@ -51,6 +53,10 @@ class PartitionClock:
             active_at=max(clock, self.active_at),
             mark=_greater(self.mark, mark),
         )
+
+    def told(self, mark: int | None) -> PartitionClock:
+        """The clock once somebody else has told a watermark; None: nobody has."""
+        return replace(self, mark=_greater(self.mark, mark))
 
     def watermark(self, delay: int | None) -> int:
         """`max_event_time - delay`; where `delay` is None, `mark`. BEGINNING if there is none yet."""

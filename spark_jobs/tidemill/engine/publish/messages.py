@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.row_writers import Encode
 from tidemill.engine.storage.staged_rows import StagedRows
@@ -18,15 +19,31 @@ _DDL = "`key` binary, `value` binary"
 def messages(item: SinkRows) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Key and value of each row: its key columns, and the columns of its contract. A row without keys has no key.
 
-    Windows come in the order of their starts, after rows that are removed, which have no value. Times are RFC 3339 in
-    UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite numbers are null.
+    Rows that are removed come first, without a value; then all others in the order of `_order`. Firings have the key
+    that they are about. Times are RFC 3339 in UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite
+    numbers are null.
     """
-    columns, row_key = item.sink.contract.columns, item.sink.row_key
+    sink, columns = item.sink, item.sink.contract.columns
+    row_key = tuple(key for key in sink.keys if key in columns) if isinstance(sink, FiringSink) else sink.row_key
     if item.gone is not None:
         for key, _ in _encoded(item.gone, row_key, row_key, ()):
             yield key, None
-    start = item.sink.start if isinstance(item.sink, WindowedSink) else None
-    yield from _encoded(item.staged, columns, row_key, () if start is None else (start,))
+    yield from _encoded(item.staged, columns, row_key, _order(sink))
+
+
+def _order(sink: Sink) -> tuple[str, ...]:
+    """The columns by which rows are sent: windows by their start, firings of a window by their index, if they have one.
+
+    "delete" comes before "insert", so what is taken back comes before what replaces it.
+    """
+    match sink:
+        case WindowedSink(start=start):
+            found: tuple[str | None, ...] = (start,)
+        case FiringSink(start=start, told=told):
+            found = (start, told.index, told.operation)
+        case RowSink():
+            found = ()
+    return tuple(column for column in found if column in sink.contract.columns)
 
 
 def _encoded(

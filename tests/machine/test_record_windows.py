@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from support.ordered_oracle import around_records
 from support.projects import NO_SPARK, Mill, an_event
 from support.projects import NOW as START
 from tidemill.core.ordered.records import Moment
-from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.selection import OfOffsets, OfWindows
 from tidemill.core.time.times import micros
+from tidemill.inspect.service_levels import service_levels
 from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
 
@@ -115,6 +117,38 @@ def test_a_backfill_gives_the_windows_of_one_computation(tmp_path: Path) -> None
     assert shown(again(mill)) == before == expected(told)
 
 
+@pytest.mark.parametrize(
+    ("window", "trigger", "start", "n"),
+    [(WINDOW, "", 102.000001, 2), ("Session('10 s')", "trigger=AfterWatermark()", 100, 3)],
+)
+def test_a_backfill_of_windows_reads_all_records_that_they_may_hold(
+    tmp_path: Path, window: str, trigger: str, start: float, n: int
+) -> None:
+    mill = firings(tmp_path, NO_SPARK, window, bounds=True, collect=False, trigger=trigger)
+    for second, amount in ((100, 1), (105, 2_000_000), (112, 1), (130, 1), (200, 1)):
+        mill.feed([an_event(second, amount=amount)])
+        mill.run()
+    contract = tmp_path / "data_contracts" / "events.odcs.yaml"
+    contract.write_text(contract.read_text().replace("maximum: 1000000", "maximum: 3000000"))
+    since, until = (START + timedelta(seconds=second) for second in (106, 300))
+    done(backfill(an_amendment(again(mill)), OfWindows(since=since, until=until)))
+    counts = {row["window_start"]: row["n"] for row in again(mill).published()}
+    assert counts[START + timedelta(seconds=start)] == n
+
+
+def test_a_table_of_windows_that_wait_is_as_fresh_as_the_watermark(tmp_path: Path) -> None:
+    mill = a_pipeline(tmp_path, delay="30 s")
+    contract = tmp_path / "data_contracts" / "firings.odcs.yaml"
+    contract.write_text(f"{contract.read_text()}slaProperties:\n  - {{property: freshness, value: 1, unit: min}}\n")
+    mill = again(mill)
+    mill.feed([an_event(100)])
+    mill.run()
+    [level] = service_levels(
+        mill.project.pipeline("firings"), mill.project.ledger("firings").view(), START + timedelta(seconds=140)
+    )
+    assert level.measured == 70_000_000
+
+
 def test_explain_says_what_they_are(tmp_path: Path) -> None:
     a_pipeline(tmp_path)
     told = type_command(tmp_path, "explain", "firings", "--json")
@@ -126,6 +160,7 @@ REFUSED: list[tuple[Callable[[Path], Mill], str]] = [
     (lambda f: a_pipeline(f, trigger='trigger="on_update"'), "say themselves when they fire"),
     (lambda f: a_pipeline(f, trigger='accumulation="discarding"'), "fire by a rule of their own"),
     (lambda f: a_pipeline(f, trigger='timing="timing"'), "is on time"),
+    (lambda f: firings(f, NO_SPARK, f"{WINDOW}, start=None", bounds=True), "not a name for a column: None"),
 ]
 
 

@@ -8,10 +8,13 @@ from datetime import timedelta
 import pytest
 
 from support.projects import ROOT
+from tidemill import AfterCount, AfterWatermark, CountPolicy, RecordWindows, TumblingBuffer
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Severity
 from tidemill.core.contract.service_level import ServiceLevel
+from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.time.trigger import Trigger
 from tidemill.project.project import Project
 
@@ -84,6 +87,22 @@ def test_on_time_adds_delay_and_schedule_for_windows_alone(flow: Flow) -> None:
     assert "a record is in its table about 2 minutes after its arrival" in page
     early = tuple(replace(s, trigger=Trigger.ON_UPDATE) if isinstance(s, WindowedSink) else s for s in flow.sinks)
     assert "after its end" not in document(replace(flow, sinks=early))
+
+
+def test_firings_that_wait_for_the_watermark_come_after_the_end_of_their_window(flow: Flow) -> None:
+    _, windows = flow.sinks
+    assert isinstance(windows, WindowedSink)
+    common = {name: getattr(windows, name) for name in ("table", "contract", "keys", "aggregates", "paths")}
+    around, early = AfterWatermark(), AfterWatermark(early=AfterCount(1))
+    for window, waits in (
+        (RecordWindows("1 minute"), True),
+        (TumblingBuffer(CountPolicy(3)), False),
+        (EventWindows(windows.window.panes, around), True),
+        (EventWindows(windows.window.panes, early, accumulation="discarding"), False),
+    ):
+        declared = windows.window if isinstance(window, EventWindows) else window
+        sink = FiringSink(declared=declared, window=window, **common)
+        assert ("after its end, if newer" in document(replace(flow, sinks=(sink,)))) is waits
 
 
 def test_service_levels_of_contracts_are_promised(flow: Flow) -> None:

@@ -97,7 +97,8 @@ def _rows_of(sink: Sink) -> str:
 
 def _on_time(flow: Flow, sink: Sink) -> str:
     wait = max((i.delay for i in flow.sources), default=timedelta(0))
-    if isinstance(sink, WindowedSink) and sink.trigger.fires_on_close:
+    waits = isinstance(sink, FiringSink) and sink.waits_for_watermark
+    if waits or (isinstance(sink, WindowedSink) and sink.trigger.fires_on_close):
         if any(i.told for i in flow.sources):
             return "a window appears once the watermark that records or other pipelines tell has passed its end"
         after = show_duration(wait + flow.spec.every)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.service_level import ServiceLevel
@@ -126,6 +127,8 @@ def _covers_until(flow: Flow, sink: Sink, position: Position) -> int | None:
             return None
         panes = sink.window.panes
         return panes.last_ending_by(watermark).end
+    if isinstance(sink, FiringSink) and sink.waits_for_watermark and watermark != END:
+        return None if watermark == BEGINNING else watermark
     topics = {source.topic for source in flow.inputs if source.name in sink.paths}
     labels = {source.name for source in flow.patterns} & set(sink.paths)
     clocks = (clock for place, clock in position.clocks.items() if labels or place.topic in topics)

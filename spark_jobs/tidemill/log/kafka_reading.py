@@ -151,7 +151,7 @@ def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) ->
     heard = time.monotonic()
     while left:
         before = frozenset(left)
-        some = _taken(_next(consumer), left)
+        some = _taken(_next(consumer, sum(map(len, left.values()))), left)
         ended = before - left.keys()
         if some.messages:
             yield some
@@ -164,10 +164,10 @@ def _of_ranges(consumer: Consumer, topic: str, ranges: Sequence[OffsetRange]) ->
             raise LogUnreachable(f"Kafka gave no record of {item} in {PATIENCE:.0f} seconds", fix="try again later")
 
 
-def _next(consumer: Consumer) -> list[Any]:
+def _next(consumer: Consumer, most: int) -> list[Any]:
     """What has come, as soon as anything has: a request for many would wait until there are so many."""
     first = consumer.poll(_WAIT)
-    return [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]
+    return [] if first is None else [first, *consumer.consume(min(most, _AT_ONCE), 0)]
 
 
 def _taken(messages: list[Any], left: dict[int, OffsetRange]) -> _Some:

@@ -18,7 +18,8 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
-from tidemill.core.time.panes import OnePane
+from tidemill.core.time.panes import OnePane, Panes
+from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING
 from tidemill.log.pipeline_topics import held_of
@@ -76,13 +77,18 @@ def _first_reaching(amendment: AmendmentJob, wanted: OfWindows) -> int | None:
     may be newer.
     """
     bounded = [s.panes for s in amendment.flow.sinks if isinstance(s, FiringSink) and not isinstance(s.panes, OnePane)]
-    low = min((panes.windows_of(micros(wanted.since))[0].start for panes in bounded), default=None)
+    low = min((_earliest_in(panes, micros(wanted.since)) for panes in bounded), default=None)
     if low is None:
         return None
     batches = standing(amendment.ledger)
     at = bisect_left(batches, low, key=lambda batch: _furthest(amendment.ledger.commit(batch.sequence).position))
     found = [*_repairs_reaching(amendment, batches[:at], low), *(batch.batch_id for batch in batches[at : at + 1])]
     return min(found, default=None)
+
+
+def _earliest_in(panes: Panes, time: int) -> int:
+    """The earliest event time of a record that may share a window with one at `time`, or join its session by itself."""
+    return panes.first_number_of(time) if isinstance(panes, SessionPanes) else panes.windows_of(time)[0].start
 
 
 def _repairs_reaching(amendment: AmendmentJob, batches: Sequence[IndexedBatch], low: int) -> Iterator[int]:

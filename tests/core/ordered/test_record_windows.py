@@ -7,8 +7,10 @@ import pytest
 from support.ordered import Story, of_times
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.firing import Reason
+from tidemill.core.ordered.kept import runs_of
+from tidemill.core.ordered.machine import machine_of
 from tidemill.core.ordered.record_windows import RecordWindows
-from tidemill.core.ordered.records import Moment
+from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.time.panes import Window
 from tidemill.core.time.watermarks import END
 
@@ -91,3 +93,10 @@ def test_what_is_kept_is_forgotten_when_its_last_window_has_fired() -> None:
 def test_a_size_is_longer_than_nothing(size: object) -> None:
     with pytest.raises(DeclarationError, match="the size of RecordWindows"):
         RecordWindows(size)  # type: ignore[arg-type]
+
+
+def test_the_pieces_of_a_window_are_few_runs_of_numbers_however_its_records_come() -> None:
+    times = [97, 3, 55, 21, 80, 3, 11]
+    folded = machine_of(RecordWindows("1 s")).fold(None, Records(times), Moment(0), Moment(END), 7)
+    assert folded.pieces == [12, 7, 10, 9, 11, 7, 8]
+    assert max(len(runs_of(each.pieces)) for each in folded.firings) == 1

@@ -19,6 +19,7 @@ from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimeP
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.trigger_laws import uses_clock
+from tidemill.core.ordered.triggers import AfterWatermark, DefaultTrigger, Never
 from tidemill.core.time.panes import EvenPanes, OnePane, Panes
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import duration, micros
@@ -135,6 +136,17 @@ class FiringSink:
     def ends_with_log(self) -> bool:
         """Whether the end of the log closes its windows; other buffers go on."""
         return isinstance(self.window, EventWindows | RecordWindows)
+
+    @property
+    def waits_for_watermark(self) -> bool:
+        """Whether no window fires before the watermark has passed its end."""
+        match self.window:
+            case RecordWindows() | TumblingBuffer(flush=TimePolicy(uses_clock=False)):
+                return True
+            case EventWindows(trigger=AfterWatermark(early=None) | DefaultTrigger() | Never()):
+                return True
+            case _:
+                return False
 
     @property
     def uses_clock(self) -> bool:

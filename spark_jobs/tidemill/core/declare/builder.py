@@ -15,8 +15,9 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.declare.windowing import aggregated_by, default_of, window_by
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
-from tidemill.core.ordered.self_firing import SelfFiring
+from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, WindowSpec
 
@@ -131,7 +132,7 @@ class Stream:
 
     def window(  # noqa: PLR0913  most of them are rarely said
         self,
-        spec: WindowSpec | SelfFiring,
+        spec: WindowSpec | TumblingBuffer | SlidingBuffer | RecordWindows,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",
@@ -142,7 +143,8 @@ class Stream:
         """The rows in windows, all under one key.
 
         Args:
-            spec: the kind of windows: of event time, or a buffer of records in their order.
+            spec: the kind of windows: of event time, a buffer of records in their order, or windows that
+                records define.
             allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
                 again. Later records go to the late table.
             start: the column with the start of the window.

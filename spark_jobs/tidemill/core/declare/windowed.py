@@ -10,8 +10,9 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.declare.windowing import aggregated_by, firing_of, trigger_of
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
-from tidemill.core.ordered.self_firing import SelfFiring
+from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.triggers import Trigger as FiringTrigger
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
@@ -28,7 +29,7 @@ class KeyedStream:
 
     def window(  # noqa: PLR0913  most of them are rarely said
         self,
-        spec: WindowSpec | SelfFiring,
+        spec: WindowSpec | TumblingBuffer | SlidingBuffer | RecordWindows,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",
@@ -39,7 +40,8 @@ class KeyedStream:
         """The rows of each key in windows.
 
         Args:
-            spec: the kind of windows: of event time, or a buffer of records in their order.
+            spec: the kind of windows: of event time, a buffer of records in their order, or windows that
+                records define.
             allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
                 again. Later records go to the late table.
             start: the column with the start of the window.

@@ -71,9 +71,10 @@ def _self_firing(spec: SelfFiring, allowed_lateness: str | timedelta, start: str
             fix='write .window(Sliding(size, slide)), or TimePolicy(..., clock="batch_clock")',
         )
     timed = isinstance(spec, RecordWindows) or (isinstance(spec, TumblingBuffer) and isinstance(spec.flush, TimePolicy))
-    bounds = (start, end) if timed else (None, None)
-    window = op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=bounds[0], end=bounds[1])
-    for column in window.columns:
+    if not timed:
+        return op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=None, end=None)
+    window = op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=start, end=end)
+    for column in (start, *window.columns):
         checked_column(column)
     return window
 

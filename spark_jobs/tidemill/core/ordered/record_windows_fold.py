@@ -65,19 +65,22 @@ class RecordWindowsFold:
         return folded
 
     def _take(self, held: _Held, records: Records, watermark: int, folded: Folded) -> None:
-        """Each record that is not late is of the piece of its time."""
-        fresh, times = dict[int, int](), records.times
+        """Each record that is not late is of the piece of its time.
+
+        Pieces are numbered in the order of their times, so that those of a window are few runs of numbers.
+        """
+        times = records.times
         for position in records.data():
             time = times[position]
             if time + self._size <= watermark or watermark >= END:
                 folded.dropped.append(Dropped(position, Reason.LATE, self._ending(time)))
-                continue
-            if time not in fresh:
-                fresh[time] = held.next
-                held.next += 1
-            folded.positions.append(position)
-            folded.pieces.append(fresh[time])
+            else:
+                folded.positions.append(position)
+        taken = [times[position] for position in folded.positions]
+        fresh = {time: held.next + number for number, time in enumerate(sorted(set(taken)))}
+        folded.pieces.extend(fresh[time] for time in taken)
         if fresh:
+            held.next += len(fresh)
             held.add(fresh)
 
     def _windows(self, times: Iterable[int], before: int, after: int) -> list[Window]:

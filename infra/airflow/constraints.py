@@ -5,7 +5,8 @@
 Airflow publishes a file of exact versions for each of its releases and each version of Python. Some of them are older
 or newer than Tidemill, or a package that it needs, allows. This program reads what the packages that are installed in
 its own environment require of each other, beginning with `tidemill[airflow]`, and prints the file without the lines
-that contradict it. What it left out, and for whom, goes to standard error.
+that contradict it. What it left out, and for whom, goes to standard error. Hashes are left out, too: pip asks for one
+of each package then, and a wheel of one's own has none.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ def fitting(lines: list[str], wanted: Wishes) -> tuple[list[str], list[str]]:
     return kept, left_out
 
 
+def _without_hashes(lines: list[str]) -> list[str]:
+    return [line.removesuffix("\\").rstrip() for line in lines if not line.lstrip().startswith("--hash=")]
+
+
 def _against(line: str, wanted: Wishes) -> list[str]:
     found = _PINNED.match(line)
     if found is None:
@@ -79,7 +84,8 @@ def _against(line: str, wanted: Wishes) -> list[str]:
 
 def main(path: str) -> int:
     """Print the constraints that fit."""
-    kept, left_out = fitting(Path(path).read_text(encoding="utf-8").splitlines(), wishes())
+    lines = _without_hashes(Path(path).read_text(encoding="utf-8").splitlines())
+    kept, left_out = fitting(lines, wishes())
     print("\n".join(kept))
     print("\n".join(["left out:", *left_out] if left_out else ["nothing was left out"]), file=sys.stderr)
     return 0

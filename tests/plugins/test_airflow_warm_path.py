@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidemill_airflow.local.install import install_settings
+from tidemill_airflow.scheduler.warm_path import warm
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -41,7 +42,7 @@ def asked_for(settings: Path, *argv: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("command", ["dag-processor", "api-server", "triggerer", "celery", "tasks"])
-def test_other_processes_than_the_scheduler_import_nothing(settings: Path, command: str) -> None:
+def test_processes_that_fork_no_tasks_import_nothing(settings: Path, command: str) -> None:
     assert asked_for(settings, "/usr/bin/airflow", command, "scheduler")["seen"] == []
 
 
@@ -49,9 +50,23 @@ def test_process_without_arguments_imports_nothing(settings: Path) -> None:
     assert asked_for(settings, "/usr/bin/airflow")["seen"] == []
 
 
-def test_scheduler_imports_what_a_batch_needs_and_survives_what_is_not_installed(settings: Path) -> None:
-    seen = asked_for(settings, "/usr/bin/airflow", "scheduler")["seen"]
+@pytest.mark.parametrize("command", [["scheduler"], ["celery", "worker", "--queues", "spark"]])
+def test_who_forks_tasks_imports_what_a_batch_needs_and_survives_what_is_not_installed(
+    settings: Path, command: list[str]
+) -> None:
+    seen = asked_for(settings, "/usr/bin/airflow", *command)["seen"]
     assert {"pandas", "great_expectations", "pyspark.sql.connect.session"} <= set(seen)
+
+
+def test_what_needs_an_extra_that_is_not_installed_is_no_news(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    for name, needs in (("asks_for_kafka", "confluent_kafka"), ("asks_for_more", "not_to_be_had")):
+        (tmp_path / f"{name}.py").write_text(f"import {needs}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    assert warm(["asks_for_kafka", "asks_for_more"], []) == ("asks_for_more",)
+    assert "asks_for_kafka" not in caplog.text
 
 
 def test_settings_leave_no_name_in_airflow(settings: Path) -> None:

@@ -17,7 +17,7 @@ SETTINGS = "airflow_local_settings.py"
 DAGS = "tidemill_dags.py"
 
 _SEAL = "# Made by `tidemill airflow install`, which replaces it as long as these lines are unchanged: "
-_WARM = '''"""Tasks start warm: the scheduler imports what batches need. See tidemill_airflow.scheduler.warm_path."""
+_WARM = '''"""Tasks start warm: who forks them imports what batches need. See tidemill_airflow.scheduler.warm_path."""
 
 from tidemill_airflow.scheduler.warm_path import warm_scheduler
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
+from tidemill.core.bind.firing_columns import FiringColumns
 from tidemill.core.contract.contract import Contract
-from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.operators import Filter, Select, WithColumns
@@ -40,36 +41,6 @@ OWN_COLUMNS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiringColumns:
-    """The columns that say of a row which firing it is; those that are None are not published.
-
-    `timing` is EARLY, ON_TIME or LATE, `index` counts the firings of a window from 0, `last` says that no other follows
-    and `operation` is "insert", or "delete" for a row that takes an earlier one back.
-    """
-
-    timing: str | None = None
-    index: str | None = None
-    last: str | None = None
-    operation: str | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that are published."""
-        return tuple(name for name in (self.timing, self.index, self.last, self.operation) if name is not None)
-
-    @property
-    def types(self) -> Mapping[str, Scalar]:
-        """The columns that are published, with their types."""
-        kinds = (
-            (self.timing, Scalar.STRING),
-            (self.index, Scalar.LONG),
-            (self.last, Scalar.BOOLEAN),
-            (self.operation, Scalar.STRING),
-        )
-        return {name: kind for name, kind in kinds if name is not None}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FiringSink:
     """A published table with a row for each firing of an ordered window. `paths` leads from each input to the windows.
 
@@ -89,7 +60,7 @@ class FiringSink:
     topic: str | None = None
     start: str | None = None
     end: str | None = None
-    told: FiringColumns = FiringColumns()
+    told: FiringColumns = field(default_factory=FiringColumns)
     results: tuple[Filter | WithColumns | Select, ...] = ()
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringColumns, FiringSink, Ordered
+from tidemill.core.bind.firing_columns import FiringColumns
+from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringSink, Ordered
 from tidemill.core.contract.schema import DataType, Scalar, spark_type
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read

@@ -143,10 +143,8 @@ class Stream:
         """The rows in windows, all under one key.
 
         Args:
-            spec: the kind of windows: of event time, a buffer of records in their order, or windows that
-                records define.
-            allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
-                again. Later records go to the late table.
+            spec: the kind of windows: of event time, by records, or a buffer of records in their order.
+            allowed_lateness: how long a window takes records after its end, and is published again; others are late.
             start: the column with the start of the window.
             end: the column with its end, which is exclusive; None leaves the column out.
             evictor: which records a firing leaves out, where `publish` has a trigger of the trigger language.

@@ -66,6 +66,7 @@ TOLD = 'operation="operation", index="nth", timing="timing", last="last"'
 EARLY = "trigger=AfterWatermark(early=AfterCount(1), late=AfterCount(1)), accumulation="
 FIRINGS = {
     "TumblingBuffer(CountPolicy(3))": "",
+    "TumblingBuffer(CountPolicy(3), idle_timeout='10 s')": "",
     "SlidingBuffer(CountPolicy(4), CountPolicy(2))": "",
     "TumblingBuffer(PunctuationPolicy('marker'))": "",
     'TumblingBuffer(TimePolicy("10 s"))': "",
@@ -91,7 +92,7 @@ def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> No
             **settings,
         )
         mill.feed([an_event(1)])
-        mill.run()
+        mill.run(clock=NOW)
         made.append(alone(mill) if way == "here" else mill)
     here, there = made
     for begin in (0, 12, 24):

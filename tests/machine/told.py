@@ -34,11 +34,13 @@ class Event(NamedTuple):
 class Told:
     """The records that count, in their order, as the commits say; and what the log holds.
 
-    `after` has, for each batch, how many records there are after it, and the watermark then.
+    `after` has, for each batch, how many records there are after it, and the watermark then. Batches run at `clock`; by
+    default at the present.
     """
 
     mill: Mill
     disorder: int = 0
+    clock: datetime | None = None
     log: dict[int, list[Event]] = field(default_factory=lambda: {0: [], 1: []})
     order: list[Event] = field(default_factory=list)
     after: list[tuple[int, int]] = field(default_factory=list)
@@ -54,7 +56,7 @@ class Told:
 
     def run(self) -> None:
         try:
-            self.mill.run()
+            self.mill.run(clock=self.clock)
         finally:
             ledger = self.mill.project.ledger(self.mill.name)
             # The answer of a commit may be lost.

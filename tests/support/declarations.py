@@ -245,6 +245,18 @@ def _around_records() -> Pipeline:
     return pipeline
 
 
+def _idle_keys() -> Pipeline:
+    hundred, ten = CountPolicy(100), CountPolicy(10)
+    with Pipeline("idle_keys", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts").key_by("shop")
+        for name, buffer in (
+            ("hundreds", TumblingBuffer(hundred, idle_timeout="1 day")),
+            ("tens", SlidingBuffer(hundred, ten, idle_timeout="2 hours")),
+        ):
+            orders.window(buffer).aggregate(n=Count()).publish(name, contract=name)
+    return pipeline
+
+
 def _triggers() -> Pipeline:
     early = AfterAny(AfterCount(10), AfterAll(AfterCount(5), AfterProcessingTime("1 minute")))
     late = AfterEach(AfterCount(1), Repeatedly(AfterCount(10)))
@@ -275,14 +287,14 @@ def _told_watermarks() -> Pipeline:
 
 _NEWER = (
     *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
-    *(_around_records, _watermark_of_another),
+    *(_around_records, _watermark_of_another, _idle_keys),
 )
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
     "daily": a_table("daily", "window_start", "window_end", "n"),
     "so_far": a_table("so_far", "shop", "n"),
-    **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed")},
+    **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed", "hundreds", "tens")},
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("told", "follows")},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from tidemill.core.bind.firing_columns import FiringColumns
@@ -127,6 +127,11 @@ class FiringSink:
         return any(isinstance(each, TimePolicy) and each.uses_clock for each in policies_of(self.window))
 
     @property
+    def timeout(self) -> int | None:
+        """After how many microseconds without records a key is forgotten; None if it never is."""
+        return self.window.timeout if isinstance(self.window, TumblingBuffer | SlidingBuffer) else None
+
+    @property
     def attribute(self) -> str | None:
         """The column that a delta compares: a record without a value of it joins no window."""
         found = [each for each in policies_of(self.window) if isinstance(each, DeltaPolicy | DeltaEvictor)]
@@ -142,7 +147,10 @@ class FiringSink:
     def shape(self) -> Mapping[str, str]:
         """What decides how a key goes on, one text for each part; state of another shape cannot be continued."""
         aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
-        parts: dict[str, object] = {"keys": list(self.keys), "window": encoded(self.declared), **aggregates}
+        declared = self.declared
+        if isinstance(declared, TumblingBuffer | SlidingBuffer):
+            declared = replace(declared, idle_timeout=None)
+        parts: dict[str, object] = {"keys": list(self.keys), "window": encoded(declared), **aggregates}
         if isinstance(self.window, EventWindows):
             evictor = self.window.evictor
             parts |= {"trigger": encoded(self.window.trigger), "accumulation": self.window.accumulation}
@@ -153,7 +161,7 @@ class FiringSink:
     def timing(self) -> Mapping[str, object]:
         """What else decides when windows fire; keys can go on after a change of it, but earlier firings were others."""
         if not isinstance(self.window, EventWindows):
-            return {}
+            return {} if self.timeout is None else {"idle timeout": self.timeout}
         lateness = micros(self.allowed_lateness)
         return {"allowed lateness": lateness, "fires on time without new records": self.window.empty_on_time}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.policies import (
@@ -12,6 +13,7 @@ from tidemill.core.ordered.policies import (
     PunctuationPolicy,
     TimePolicy,
 )
+from tidemill.core.time.times import duration, micros, positive_duration, show_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,17 @@ class TumblingBuffer:
     Args:
         flush: the policy.
         emit_empty: whether windows of time without records are results, too, from a key's first record on.
+        idle_timeout: a key without records for longer than this, by the clock of batches, is forgotten, with what its
+            buffer holds. None: no key is.
 
     Raises:
-        DeclarationError: that is no policy, or only windows of time could be empty.
+        DeclarationError: that is no policy, or only windows of time could be empty; or the timeout is no such duration,
+            or not one for this policy.
     """
 
     flush: Policy
     emit_empty: bool = False
+    idle_timeout: str | timedelta | None = None
 
     def __post_init__(self) -> None:
         _check_policy(self.flush, "flush")
@@ -41,9 +47,16 @@ class TumblingBuffer:
                 f"a buffer that flushes by {self.flush} has no empty windows to emit",
                 fix='leave out emit_empty, or flush by TimePolicy("1 minute")',
             )
+        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.flush))
+
+    @property
+    def timeout(self) -> int | None:
+        """`idle_timeout` in microseconds."""
+        return None if self.idle_timeout is None else micros(duration(self.idle_timeout))
 
     def __str__(self) -> str:
-        return f"tumbling by {self.flush}{', also empty' if self.emit_empty else ''}"
+        empty = ", also empty" if self.emit_empty else ""
+        return f"tumbling by {self.flush}{empty}{_forgotten(self.idle_timeout)}"
 
 
 _EACH_RECORD = CountPolicy(1)
@@ -63,13 +76,17 @@ class SlidingBuffer:
     Args:
         evict: the eviction policy.
         trigger: the trigger policy; by default each record triggers.
+        idle_timeout: a key without records for longer than this, by the clock of batches, is forgotten, with what its
+            buffer holds. None: no key is.
 
     Raises:
-        DeclarationError: that is no policy, or the two do not go together.
+        DeclarationError: that is no policy, or the two do not go together; or the timeout is no such duration, or not
+            one for these policies.
     """
 
     evict: Policy
     trigger: Policy = _EACH_RECORD
+    idle_timeout: str | timedelta | None = None
 
     def __post_init__(self) -> None:
         for name, policy in (("evict", self.evict), ("trigger", self.trigger)):
@@ -91,9 +108,15 @@ class SlidingBuffer:
                 f"evict and trigger compare different attributes: {' and '.join(sorted(deltas))}",
                 fix="compare the same attribute in both, or choose another policy for one of them",
             )
+        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.evict, self.trigger))
+
+    @property
+    def timeout(self) -> int | None:
+        """`idle_timeout` in microseconds."""
+        return None if self.idle_timeout is None else micros(duration(self.idle_timeout))
 
     def __str__(self) -> str:
-        return f"sliding, evict by {self.evict}, trigger by {self.trigger}"
+        return f"sliding, evict by {self.evict}, trigger by {self.trigger}{_forgotten(self.idle_timeout)}"
 
 
 def _check_policy(policy: object, name: str) -> None:
@@ -101,3 +124,29 @@ def _check_policy(policy: object, name: str) -> None:
         raise DeclarationError(
             f"{name} is no policy: {policy!r}", fix="write CountPolicy(100), DeltaPolicy(...), TimePolicy(...) or such"
         )
+
+
+def _timeout(given: str | timedelta | None, *policies: Policy) -> timedelta | None:
+    """The timeout as a duration, if it goes with the policies: what time flushes must not be forgotten before that."""
+    if given is None:
+        return None
+    timeout = positive_duration(given, "idle_timeout")
+    for policy in policies:
+        if not isinstance(policy, TimePolicy):
+            continue
+        if not policy.uses_clock:
+            raise DeclarationError(
+                f"keys have no idle_timeout in a buffer by {policy}: the watermark ends what they keep",
+                fix="leave out idle_timeout",
+            )
+        if micros(timeout) < policy.micros:
+            raise DeclarationError(
+                f"idle_timeout is {show_duration(timeout)}, shorter than {policy}: keys would be forgotten before "
+                "their time comes",
+                fix=f'write at least idle_timeout="{show_duration(duration(policy.length))}"',
+            )
+    return timeout
+
+
+def _forgotten(timeout: str | timedelta | None) -> str:
+    return "" if timeout is None else f", a key forgotten after {show_duration(duration(timeout))} without records"

@@ -7,6 +7,7 @@ from typing import Protocol, assert_never
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.firing import Folded, State
+from tidemill.core.ordered.idle_keys import ForgettingFold
 from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.record_windows_fold import RecordWindowsFold
@@ -44,6 +45,12 @@ class Machine(Protocol):
 
 def machine_of(declared: SelfFiring | EventWindows) -> Machine:
     """The machine that does what was declared."""
+    machine = _machine_of(declared)
+    timeout = declared.timeout if isinstance(declared, TumblingBuffer | SlidingBuffer) else None
+    return machine if timeout is None else ForgettingFold(machine, timeout)
+
+
+def _machine_of(declared: SelfFiring | EventWindows) -> Machine:
     match declared:
         case EventWindows():
             return WindowFold(declared)

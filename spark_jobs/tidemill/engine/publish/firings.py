@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
 from functools import partial
 
 import msgspec
@@ -23,48 +22,26 @@ from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.repair.replaying import is_readable
 from tidemill.core.time.times import micros
-from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.epochs import Epoch, History
 from tidemill.engine.aggregate.firing_sql import columns_left, folded_here, folded_rows
 from tidemill.engine.aggregate.ordered_fold import FIRING as FIRES
 from tidemill.engine.aggregate.ordered_fold import (
     KEPT,
     KEY,
-    PIECE,
-    RECORD,
     ROW,
     TOLD,
     OrderedFold,
 )
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
-from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, nullable, picked
+from tidemill.engine.publish.ordered_state import AS_OF, Kept, new_pieces, state_rows, states, waiting
+from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.tables.keys import with_key_of
 
-AS_OF, STATE = "key_as_of", "key_state"
-"""Columns of state: how late the key was looked at, and what it kept.
-
-A row has either a piece (`PIECE_ID`) or what a key kept; one with neither says that the key keeps nothing any more.
-"""
-
 _decode = msgspec.json.Decoder().decode
-
-_NOWHERE: Mapping[str, pa.Scalar] = {
-    "pane_day": pa.scalar(date(1970, 1, 1), pa.date32()),
-    "pane_start": pa.scalar(datetime(1970, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")),
-}
-"""Ordered windows are no panes of event time: all state lies in one place."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The state of an ordered sink before a batch: what keys kept, with `AS_OF` and `KEPT`, and rows of pieces."""
-
-    keys: pa.Table
-    pieces: pa.Table
 
 
 @dataclass(frozen=True)
@@ -131,22 +108,19 @@ class Firings:
             if state is None:
                 return None
             rows = state.read(self.writers.driver, [pane_predicates((None, None))], slices)
-        of_keys = rows.filter(rows[PIECE_ID].is_null()).select([*sink.keys, AS_OF, STATE])
-        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, KEPT]), sink.keys, AS_OF)
-        pieces = rows.filter(rows[PIECE_ID].is_valid()).select([*sink.keys, PIECE_ID, *state_columns(sink)])
-        return Kept(keys, pieces)
+        return Kept.of(sink, rows)
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
         fold = _fold(sink, columns_left(sink, rows.columns), history or self.history(sink))
-        old = None if kept is None else _waiting(kept.keys)
+        old = None if kept is None else waiting(kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
 
     def folded_here(self, sink: FiringSink, rows: pa.Table) -> pa.Table | None:
         """What `job` gives, of records that this process has; None if Spark has to aggregate their pieces."""
         kept, fold = self.kept(sink), _fold(sink, columns_left(sink, rows.column_names), self.history(sink))
-        return folded_here(rows, None if kept is None else _waiting(kept.keys), sink, fold)
+        return folded_here(rows, None if kept is None else waiting(kept.keys), sink, fold)
 
     def history(self, sink: FiringSink) -> History:
         """The batches whose records the plan folds.
@@ -168,7 +142,7 @@ class Firings:
             keys = self._newest(sink, parts, kept)
         self._note_due(sink, keys)
         self._note_lost(sink, parts)
-        own = None if found is None else _pieces(sink, found)
+        own = None if found is None else new_pieces(sink, found)
         fires = [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts]
         fired = pa.concat_tables(fires, promote_options="permissive") if fires else None
         there = [part for part in (own, None if kept is None else kept.pieces) if part is not None and part.num_rows]
@@ -181,7 +155,7 @@ class Firings:
         found = staged.writer.arrow(staged.rows)
         fires = picked(found, ROW, FIRES)
         nothing = partial(self.results.of_nothing, sink, rows)
-        return self.results.merged(sink, fires, [_pieces(sink, found)], nothing) if fires.num_rows else None
+        return self.results.merged(sink, fires, [new_pieces(sink, found)], nothing) if fires.num_rows else None
 
     def folded(self, sink: FiringSink, slices: SliceSet) -> StagedRows | None:
         """The state of some slices as one: the newest of each key, and the pieces that keys still need."""
@@ -189,7 +163,7 @@ class Firings:
         if whole is None or some is None:
             return None
         pieces = alive(whole.keys, some.pieces, sink.keys, KEPT, PIECE_ID)
-        return self._rows(sink, some.keys, self.results.one_each(sink, [pieces]) if pieces.num_rows else pieces)
+        return self._taken(sink, some.keys, self.results.one_each(sink, [pieces]) if pieces.num_rows else pieces)
 
     def _newest(self, sink: FiringSink, parts: Sequence[pa.Table], kept: Kept | None) -> pa.Table | None:
         """What each key keeps after these rows, with `AS_OF`; None when no key keeps anything."""
@@ -197,7 +171,7 @@ class Firings:
         for number, part in enumerate(parts):
             of_keys = picked(part, ROW, KEY).select([*sink.keys, TOLD])
             stamp = pa.repeat(pa.scalar(self._stamp + number, pa.int64()), of_keys.num_rows)
-            columns = {**{k: of_keys[k] for k in sink.keys}, AS_OF: stamp, KEPT: _states(of_keys[TOLD])}
+            columns = {**{k: of_keys[k] for k in sink.keys}, AS_OF: stamp, KEPT: states(of_keys[TOLD])}
             found.append(pa.table(columns))
         if not found:
             return None
@@ -222,11 +196,11 @@ class Firings:
         """Fold, without records, the keys that wait for a watermark or clock that comes in these batches."""
         if keys is None or history is None:
             return None
-        waiting = _waiting(keys)
-        if not waiting.num_rows:
+        left = waiting(keys)
+        if not left.num_rows:
             return None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=sink.keys)
-        return fold.over(waiting)
+        return fold.over(left)
 
     def _note_lost(self, sink: FiringSink, parts: Sequence[pa.Table]) -> None:
         """Note how many records came to windows whose trigger had finished."""
@@ -239,7 +213,7 @@ class Firings:
         self.due = self.due or {}
         if keys is None or not sink.uses_clock:
             return
-        clocks = [_decode(text)["wake"][1] for text in _waiting(keys)[KEPT].to_pylist()]
+        clocks = [_decode(text)["wake"][1] for text in waiting(keys)[KEPT].to_pylist()]
         if known := [clock for clock in clocks if clock is not None]:
             self.due[sink.table] = min(known)
 
@@ -256,7 +230,7 @@ class Firings:
             keys = keys.filter(keys[KEPT].is_valid())
             parts = [part for part in (own, None if kept is None else kept.pieces) if part is not None]
             pieces = pa.concat_tables(parts, promote_options="permissive") if parts else None
-            return self._rows(sink, keys, pieces and alive(keys, pieces, sink.keys, KEPT, PIECE_ID))
+            return self._taken(sink, keys, pieces and alive(keys, pieces, sink.keys, KEPT, PIECE_ID))
         new = keys.filter(pc.greater_equal(keys[AS_OF], self._stamp))
         # Nothing has to be said of a key that kept nothing before and keeps nothing now.
         if kept is None or not kept.keys.num_rows:
@@ -267,34 +241,13 @@ class Firings:
             new = new.filter(pc.or_(new[KEPT].is_valid(), pa.array(known)))
         if own is not None and own.num_rows:
             own = alive(new, own, sink.keys, KEPT, PIECE_ID)
-        return self._rows(sink, new, own)
+        return self._taken(sink, new, own)
 
-    def _rows(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:
-        if not keys.num_rows and (pieces is None or not pieces.num_rows):
-            return None
-        of_keys = pa.table({**{k: keys[k] for k in sink.keys}, AS_OF: keys[AS_OF], STATE: keys[KEPT]})
-        parts = [of_keys] if pieces is None else [of_keys, pieces]
-        rows = nullable(pa.concat_tables(parts, promote_options="permissive"))
-        for name, value in reversed(list(_NOWHERE.items())):
-            rows = rows.add_column(0, name, pa.repeat(value, rows.num_rows))
-        return self.writers.taken(rows)
+    def _taken(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:
+        rows = state_rows(sink, keys, pieces)
+        return None if rows is None else self.writers.taken(rows)
 
 
 def _fold(sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
     marked = sink.marker is not None
     return OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
-
-
-def _waiting(keys: pa.Table) -> pa.Table:
-    """The keys that keep something, without `AS_OF`."""
-    return keys.filter(keys[KEPT].is_valid()).drop_columns([AS_OF])
-
-
-def _states(texts: pa.ChunkedArray) -> pa.Array:
-    """What keys keep; null for those that keep nothing."""
-    return pa.array([None if text.startswith('{"state":null') else text for text in texts.to_pylist()], pa.string())
-
-
-def _pieces(sink: FiringSink, found: pa.Table) -> pa.Table:
-    names = [*sink.keys, PIECE, *state_columns(sink)]
-    return picked(found, ROW, RECORD).select(names).rename_columns([*sink.keys, PIECE_ID, *state_columns(sink)])

@@ -37,13 +37,18 @@ with Pipeline("firings", every="1 minute") as pipeline:
 """
 
 
-def a_mill(folder: Path, session: Any, cluster: Cluster, **settings: Any) -> tuple[Mill, str]:
+def a_mill(
+    folder: Path, session: Any, cluster: Cluster, *, replacing: bool = False, **settings: Any
+) -> tuple[Mill, str]:
     topic = cluster.topic()
     cluster.topic(3, name=f"{topic}-out")
-    contract = CONTRACT + TOLD["index"] + TOLD["operation"]
+    contract = CONTRACT + TOLD["index"] + ("" if replacing else TOLD["operation"])
     contract = "".join(line for line in contract.splitlines(keepends=True) if "amounts" not in line)
     contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "firings": contract}
     text = PIPELINE.replace("IN", topic)
+    if replacing:
+        text = text.replace("and_retracting", "and_replacing").replace('operation="operation",', "")
+        text = text.replace(".publish(", '.filter("amount < 100").publish(')
     project = a_project(folder, text, contracts, log={"kafka": cluster.broker.servers}, **settings)
     return Mill(project, session, "firings"), topic
 
@@ -76,3 +81,19 @@ def test_firings_of_a_key_are_sent_in_their_order_and_under_it(tmp_path: Path, c
 @pytest.mark.long
 def test_firings_that_spark_writes_are_sent_in_their_order(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
     check(*a_mill(tmp_path, spark, cluster, writer="spark"), cluster)
+
+
+def test_a_row_that_a_firing_updates_is_sent_under_its_key_and_one_that_is_removed_without_a_value(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    mill, topic = a_mill(tmp_path, NO_SPARK, cluster, replacing=True)
+    for amounts in ([1, 2], [98], [-50]):
+        cluster.feed(topic, [an_event(1, "a", amount) for amount in amounts])
+        mill.run()
+    sent = [
+        (record.key, record.value and json.loads(record.value)) for record in read_topic(cluster.log, f"{topic}-out")
+    ]
+    of_a = b'{"user":"a"}'
+    first, last = ({"user": "a", "nth": n, "n": n + 1, "amount": amount} for n, amount in ((1, 3), (3, 51)))
+    assert sent == [(of_a, first), (of_a, None), (of_a, last)]
+    assert mill.published() == [last]

@@ -1,4 +1,4 @@
-"""Names of columns that tables of firings cannot have."""
+"""What tables of firings cannot declare."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from support.firings import firings
 from support.projects import NO_SPARK, Mill
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.meaning import meanings
 from tidemill.core.errors import DeclarationError
 from tidemill.project.project import Project
@@ -88,3 +89,37 @@ def test_columns_of_firings_need_windows_with_a_trigger(tmp_path: Path, window: 
     mill = firings(tmp_path, NO_SPARK, window, trigger=told, bounds=window.startswith("Tumbling("))
     with pytest.raises(DeclarationError, match=said):
         mill.project.pipeline("firings")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("pipelines/pipeline.py", 'index="nth"', 'operation="nth"', "so none is deleted and there is no operation"),
+        ("pipelines/pipeline.py", ".publish(", ".with_columns(user=\"'x'\").publish(", "which tells rows apart"),
+        ("pipelines/pipeline.py", ".publish(", '.select("user", "n").publish(', "which tells rows apart"),
+        (
+            "data_contracts/firings.odcs.yaml",
+            "name: n, logicalType: integer,",
+            "name: n, logicalType: integer, primaryKey: true, primaryKeyPosition: 1,",
+            "no window and no key",
+        ),
+    ],
+)
+def test_rows_that_firings_update_must_be_told_apart(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+    told = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating_and_replacing", index="nth"'
+    mill = firings(tmp_path, NO_SPARK, "Tumbling('10 s')", trigger=told, bounds=True, collect=False)
+    mill.project.pipeline("firings")
+    changed(mill, file, old, new)
+    with pytest.raises(DeclarationError, match=said):
+        Project.load(tmp_path).pipeline("firings")
+
+
+def test_firings_that_update_rows_cannot_begin_to_append_them(tmp_path: Path) -> None:
+    told = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating_and_replacing"'
+    mill = firings(tmp_path, NO_SPARK, "Tumbling('10 s')", trigger=told, bounds=True, collect=False)
+    replacing = mill.project.pipeline("firings").sinks[0]
+    changed(mill, "pipelines/pipeline.py", "accumulating_and_replacing", "accumulating")
+    appending = Project.load(tmp_path).pipeline("firings").sinks[0]
+    assert isinstance(replacing, FiringSink)
+    assert isinstance(appending, FiringSink)
+    assert {name for name, part in replacing.shape.items() if appending.shape[name] != part} == {"accumulation"}

@@ -29,6 +29,7 @@ from tidemill import (
     DeltaPolicy,
     Distinct,
     First,
+    Global,
     HeavyHitters,
     Last,
     Max,
@@ -278,6 +279,14 @@ def _triggers() -> Pipeline:
     return pipeline
 
 
+def _updated_rows() -> Pipeline:
+    with Pipeline("updated_rows", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts").key_by("shop")
+        mode = {"trigger": Repeatedly(AfterProcessingTime("1 hour")), "accumulation": "accumulating_and_replacing"}
+        orders.window(Global()).aggregate(n=Count()).publish("each_hour", contract="each_hour", **mode)
+    return pipeline
+
+
 def _told_watermarks() -> Pipeline:
     with Pipeline("told_watermarks", every="1 minute") as pipeline:
         orders = pipeline.read("orders", contract="orders", watermark="CASE WHEN amount < 0 THEN ts END")
@@ -287,13 +296,13 @@ def _told_watermarks() -> Pipeline:
 
 _NEWER = (
     *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
-    *(_around_records, _watermark_of_another, _idle_keys),
+    *(_around_records, _watermark_of_another, _idle_keys, _updated_rows),
 )
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
     "daily": a_table("daily", "window_start", "window_end", "n"),
-    "so_far": a_table("so_far", "shop", "n"),
+    **{name: a_table(name, "shop", "n") for name in ("so_far", "each_hour")},
     **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed", "hundreds", "tens")},
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink, updates_rows
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
@@ -242,7 +242,7 @@ class Attempt:
         nothing = partial(self.of_nothing, sink)
         fires = self.firings.fire(sink, found.ordered.get(sink.table), position.watermark, nothing)
         self.slices.keys(sink, fires.state)
-        return Fired(fires.rows)
+        return Fired(fires.rows, gone=fires.gone)
 
     def of_nothing(self, sink: FiringSink) -> pa.Table:
         """One row: the partial aggregates of a table of firings over no record."""
@@ -284,7 +284,7 @@ class Attempt:
 
     def _switched(self) -> tuple[SinkRows, ...]:
         """The rows to send to topics after a switch: all windows as they are now."""
-        sinks = [s for s in self.flow.sinks if isinstance(s, WindowedSink) and s.topic is not None]
+        sinks = [s for s in self.flow.sinks if updates_rows(s) and s.topic is not None]
         return tuple(SinkRows(sink, self.publisher.built(sink)) for sink in sinks)
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:

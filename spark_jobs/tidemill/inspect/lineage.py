@@ -167,7 +167,7 @@ def _sink(flow: Flow, table: str | None) -> WindowedSink:
     firings = [s.table for s in flow.sinks if isinstance(s, FiringSink)]
     if table in firings or (table is None and firings and not windowed):
         raise InputError(
-            f"{flow.name}: {table or firings[0]} has a row for each firing, so a window does not say which row it is",
+            f"{flow.name}: {table or firings[0]} has firings, which follow from the order of all records of their key",
             fix=f"its column batch_id names the batch that published it, and `tidemill history {flow.name} --batch N` "
             "shows what that batch read",
         )

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import updates_rows
 from tidemill.core.errors import (
     AmendmentError,
     AuditBlocked,
@@ -195,7 +195,7 @@ class _Building:
 
     def check_sent(self) -> None:
         """Refuse to rebuild if a topic would lack rows that cannot be sent later."""
-        topics = [sink.topic for sink in self.new.flow.sinks if not isinstance(sink, WindowedSink) and sink.topic]
+        topics = [sink.topic for sink in self.new.flow.sinks if not updates_rows(sink) and sink.topic]
         if topics:
             raise AmendmentError(
                 f"{self.old.pipeline}: rows without windows are sent to {', '.join(topics)}; rows that the new "

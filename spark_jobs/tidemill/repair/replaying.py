@@ -95,6 +95,9 @@ def _idle(past: Past, position: Position, since: int) -> tuple[BatchRange, ...]:
 def _not_from(amendment: AmendmentJob, now: Position, before: SliceSet, since: int) -> str | None:
     """Why keys cannot go on from what they kept in the slices `before` batch `since`; None if they can."""
     for sink in (sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)):
+        first = amendment.ledger.past().first
+        if sink.replaces and first is not None and since > first.batch_id:
+            return f"rows of {sink.table} are updated, and what they were before batch {since} is not kept"
         meant = now.first_of_meaning(sink.table)
         if since < meant and _kept_something(amendment, sink, before):
             return (

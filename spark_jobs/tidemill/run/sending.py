@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import updates_rows
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark
@@ -38,7 +38,7 @@ def send(
         return
     for item in staged:
         topic = item.sink.topic
-        of_rows = not isinstance(item.sink, WindowedSink)
+        of_rows = not updates_rows(item.sink)
         if topic is None or not (item.count or item.gone) or (of_rows and plan.job is not None):
             continue
         outgoing = OutgoingBatch(

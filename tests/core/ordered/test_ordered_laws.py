@@ -87,7 +87,7 @@ def _composed(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 triggers = st.recursive(simple, _composed, max_leaves=5)
-modes = st.sampled_from(["discarding", "accumulating", "accumulating_and_retracting"])
+modes = st.sampled_from(["discarding", "accumulating", "accumulating_and_retracting", "accumulating_and_replacing"])
 aligned = st.sampled_from(
     [Tumbling("10 us").panes, Sliding("12 us", "5 us").panes, Tumbling("7 us", offset="3 us").panes]
 )

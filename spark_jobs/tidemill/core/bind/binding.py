@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.firings import columns_of, firing_sink
+from tidemill.core.bind.firings import columns_of, firing_sink, replaces
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.published import check_primary_key, check_published
 from tidemill.core.bind.results import check_results, results_of
@@ -112,15 +112,17 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     assert isinstance(publish, op.Publish)
     aggregate, window, keys = _windowing(spec, source)
     ordered = publish.firing is not None or isinstance(window.spec, SelfFiring)
-    check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
+    appends = ordered and not replaces(publish)
+    check_results(graph.where(name), steps, () if appends else (*window.columns[:1], *keys), columns)
     check_published(graph.where(name), contract, (*columns, *columns_of(publish).names))
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
     common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys}
     common |= {"aggregates": aggregate.aggregates, "paths": _paths(spec, start), "topic": publish.topic}
+    if not appends:
+        check_primary_key(graph.where(name), contract, window.columns, keys)
     if ordered:
         return firing_sink(spec, name, source, types, results=steps, **common)
-    check_primary_key(graph.where(name), contract, window.columns, keys)
     return _windowed_sink(graph.where(name), publish, window, steps, common)
 
 

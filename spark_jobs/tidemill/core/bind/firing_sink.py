@@ -13,9 +13,12 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.operators import Filter, Select, WithColumns
 from tidemill.core.identity.declarations import encoded, written
+from tidemill.core.ordered.accumulation import Accumulation
+from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import DeltaEvictor
+from tidemill.core.ordered.foldable import Ordered, policies_of
 from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
@@ -25,10 +28,6 @@ from tidemill.core.time.panes import EvenPanes, OnePane, Panes
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import duration, micros
 from tidemill.core.time.windows import WindowSpec
-
-Ordered = SelfFiring | EventWindows
-"""What is folded record by record."""
-
 
 OWN_COLUMNS = frozenset(
     {
@@ -44,10 +43,10 @@ OWN_COLUMNS = frozenset(
 class FiringSink:
     """A published table with a row for each firing of an ordered window. `paths` leads from each input to the windows.
 
-    Rows are appended: a later firing does not replace them. Records of a key are taken in the order of their batches,
-    and in the order of topic, partition and offset within one. If `topic` is set, its rows are also sent there. `start`
-    and `end` name the columns of a window's bounds, where windows have some. `results` are steps over finished rows.
-    `declared` is what was declared as window, `window` what is folded.
+    Rows are appended, and a later firing does not replace them unless the table `replaces`. Records of a key are taken
+    in the order of their batches, and in the order of topic, partition and offset within one. If `topic` is set, its
+    rows are also sent there. `start` and `end` name the columns of a window's bounds, where windows have some.
+    `results` are steps over finished rows. `declared` is what was declared as window, `window` what is folded.
     """
 
     table: str
@@ -64,9 +63,20 @@ class FiringSink:
     results: tuple[Filter | WithColumns | Select, ...] = ()
 
     @property
+    def replaces(self) -> bool:
+        """Whether a firing updates the row of the firing before, so that there is one row for each window and key."""
+        return isinstance(self.window, EventWindows) and self.window.accumulation == Accumulation.REPLACING
+
+    @property
     def row_key(self) -> tuple[str, ...]:
-        """Always empty: rows are only appended, never updated."""
-        return ()
+        """The columns that identify a row; empty where rows are only appended."""
+        return (*self.bounds[:1], *self.keys) if self.replaces else ()
+
+    @property
+    def removes(self) -> bool:
+        """Whether a firing may also remove rows: sessions that became part of others, and what a filter leaves out."""
+        merges = isinstance(self.window, EventWindows) and isinstance(self.window.windows, Sessions)
+        return self.replaces and (merges or any(isinstance(step, Filter) for step in self.results))
 
     @property
     def allowed_lateness(self) -> timedelta:
@@ -175,16 +185,3 @@ class FiringSink:
     def legacy_shape(self) -> Mapping[str, str]:
         """Empty: older ledgers have no such tables."""
         return {}
-
-
-def policies_of(window: Ordered) -> tuple[object, ...]:
-    """What decides when a window fires and what it keeps."""
-    match window:
-        case TumblingBuffer(flush=flush):
-            return (flush,)
-        case SlidingBuffer(evict=evict, trigger=trigger):
-            return evict, trigger
-        case EventWindows(evictor=evictor):
-            return () if evictor is None else (evictor,)
-        case RecordWindows():
-            return ()

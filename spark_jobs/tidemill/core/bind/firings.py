@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill.core.bind.firing_columns import FiringColumns
-from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringSink, Ordered
+from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringSink
 from tidemill.core.contract.schema import DataType, Scalar, spark_type
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
@@ -19,6 +19,7 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Session
@@ -49,6 +50,11 @@ def firing_sink(spec: PipelineSpec, name: str, source: str, types: Mapping[str, 
             f"{where}: rows that take earlier ones back look like others without a column that says so",
             fix='name one: operation="operation"',
         )
+    if sink.replaces and sink.told.operation is not None:
+        raise DeclarationError(
+            f"{where}: a firing updates the row of the firing before, so none is deleted and there is no operation",
+            fix='leave out operation, or say accumulation="accumulating_and_retracting"',
+        )
     before = types[graph.feeding(window_name)[0].source]
     for column, kinds in ((sink.attribute, _NUMBERS), (sink.marker, (Scalar.BOOLEAN,))):
         if column is not None:
@@ -76,6 +82,11 @@ def columns_of(publish: op.Publish) -> FiringColumns:
     """The columns of a publication that say which firing a row is."""
     firing = publish.firing or op.Firing()
     return FiringColumns(timing=publish.timing, index=firing.index, last=firing.last, operation=firing.operation)
+
+
+def replaces(publish: op.Publish) -> bool:
+    """Whether a publication updates the row of the firing before."""
+    return publish.firing is not None and publish.firing.accumulation == Accumulation.REPLACING
 
 
 def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeGuard
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.contract import Contract
@@ -173,4 +174,9 @@ StatefulSink = WindowedSink | FiringSink
 """A table whose results need what earlier batches have aggregated."""
 
 AppendedSink = RowSink | FiringSink
-"""A table whose rows are only appended."""
+"""A table whose rows come from single batches: records, and firings."""
+
+
+def updates_rows(sink: Sink) -> TypeGuard[StatefulSink]:
+    """Whether a batch may update or remove rows that are published; otherwise it only appends some."""
+    return isinstance(sink, WindowedSink) or (isinstance(sink, FiringSink) and sink.replaces)

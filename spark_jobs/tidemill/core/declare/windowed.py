@@ -151,18 +151,18 @@ class AggregatedStream:
     ) -> None:
         """Insert or update the rows in a published table, by window and key, or by key alone without windows.
 
-        Rows of buffers, and of windows with a trigger of the trigger language, are appended: each firing is a row.
+        Rows of buffers, and of windows with a trigger such as `Repeatedly(AfterCount(100))`, are appended: each firing
+        is a row, unless its `accumulation` replaces the one before.
 
         Args:
             table: the table's name in the lake: lower-case letters, digits and underscores, a letter first.
             contract: the contract of the table, by the name of its file without `.odcs.yaml`; always needed.
             trigger: "on_close" publishes a window when the watermark passes its end, and again after late records that
                 it still takes; "on_update" publishes it in every batch that brings it records. By default on close, or
-                on update without windows, which never close. Buffers say themselves when they fire. A trigger such as
-                `Repeatedly(AfterCount(100))` makes each firing a row of its own.
+                on update without windows, which never close. Buffers say themselves when they fire.
             accumulation: how the firings of a window relate, if it may fire more than once: "discarding" publishes what
                 came since the last firing, "accumulating" all so far, "accumulating_and_retracting" also takes the last
-                firing back, as rows whose `operation` is "delete".
+                firing back, as rows whose `operation` is "delete", "accumulating_and_replacing" updates its row.
             topic: a topic of Kafka to which each row is sent, too, as JSON; by window and key, unless it is a firing.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
             index: a number that counts the firings of a window from 0; it and the following need such a trigger.

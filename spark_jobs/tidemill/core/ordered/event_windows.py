@@ -26,8 +26,8 @@ class EventWindows:
         trigger: when a window fires.
         allowed_lateness: how long after its end a window takes records, zero or longer. Then it is closed, and fires a
             last time if records came since its last firing.
-        accumulation: "discarding", "accumulating" or "accumulating_and_retracting"; needed if a window may fire more
-            than once.
+        accumulation: "discarding", "accumulating", "accumulating_and_retracting" or "accumulating_and_replacing";
+            needed if a window may fire more than once.
         evictor: which records a firing leaves out.
         empty_on_time: whether the on-time firing takes place even if no record came since the firing before. All other
             firings need a record.

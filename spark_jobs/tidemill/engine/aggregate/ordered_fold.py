@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.firing_sink import Ordered
 from tidemill.core.ordered.alive import pieces_of
 from tidemill.core.ordered.firing import Firing, Folded, Reason, State, Wake
+from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.kept import runs_of
 from tidemill.core.ordered.machine import Machine, machine_of
 from tidemill.core.ordered.records import Records
@@ -240,6 +240,7 @@ def _firing(firing: Firing, number: int) -> str:
         "index": firing.index,
         "last": firing.is_last,
         "retracts": [[_bounds(window), runs_of(pieces)] for window, pieces in firing.retracts],
+        "replaces": [window.start for window in firing.replaces],
     }
     return _encode(told).decode()
 

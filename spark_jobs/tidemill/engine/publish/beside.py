@@ -16,7 +16,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.core.bind.sinks import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.scope import Scope
 from tidemill.core.plan.backfill_job import Backfill
@@ -47,9 +47,9 @@ class Beside:
     """Finds the rows that a table keeps beside those that a batch stages for it.
 
     Of single rows, these are the rows of all batches but this one and those that a backfill replaces; a backfill also
-    has rows that wait for its last batch. A table of windows keeps the rows of all other windows and keys, and after a
-    backfill those of windows that the backfill does not publish again. Sessions that the batch removes are not
-    kept either. `job` is the backfill after this batch.
+    has rows that wait for its last batch. A table whose rows are updated keeps those of all other windows and keys and,
+    after a backfill, those of windows that the backfill does not publish again: of firings, none. Sessions that the
+    batch removes are not kept either. `job` is the backfill after this batch.
     """
 
     plan: BatchPlan
@@ -71,7 +71,7 @@ class Beside:
     @property
     def is_of_rows(self) -> bool:
         """Whether the table has single rows, whose keys are about all of it."""
-        return not isinstance(self.sink, WindowedSink)
+        return not updates_rows(self.sink)
 
     def asked(self) -> Contract:
         """The contract of the table with the rules that can be told of this batch.
@@ -93,11 +93,14 @@ class Beside:
         Raises:
             TableDamaged: a file of the table is missing or damaged.
         """
-        if not isinstance(self.sink, WindowedSink):
+        if self.is_of_rows:
             for spec, parts in self._places():
                 yield from self._read(spec, parts, tuple(columns) or spec.columns[:1])
         elif newest(spec := self.uris.published_table(self.sink)) is not None:
-            yield from self._other_windows(self.sink, spec, tuple(columns))
+            if isinstance(self.sink, WindowedSink) and self.job is not None:
+                yield from self._not_fired_again(self.sink, self.job, spec, tuple(columns))
+            elif self.job is None and self.sink.row_key:
+                yield from self._not_staged(spec, tuple(columns))
 
     def _read(self, spec: TableSpec, parts: Parts, columns: tuple[str, ...]) -> Iterator[pa.Table | DataFrame]:
         if self._in_driver:
@@ -105,31 +108,31 @@ class Beside:
         else:
             yield self.staged.writer.table(spec).read(any_of=parts, columns=columns)
 
-    def _other_windows(
-        self, sink: WindowedSink, spec: TableSpec, columns: tuple[str, ...]
+    def _not_fired_again(
+        self, sink: WindowedSink, job: Backfill, spec: TableSpec, columns: tuple[str, ...]
     ) -> Iterator[pa.Table | DataFrame]:
-        if self.job is not None:
-            refiring = Refiring.of(sink, self.job, self.plan.position)
-            if sink.merging:
-                bounds = remembered(sink, self.plan.position)
-                if bounds.low is not None:
-                    before = replace(bounds, low=None, high=bounds.low)
-                    yield from self._read(spec, ((before,),), columns or sink.row_key[:1])
-            elif sink.start is not None:
-                parts = _outside(sink.start, refiring.window_starts(sink))
-                yield from self._read(spec, parts, columns or sink.row_key[:1])
-            elif not refiring.ranges:
-                yield from self._read(spec, (), columns or spec.columns[:1])
-            return
-        if not sink.row_key:
-            return
-        wanted = tuple(dict.fromkeys((*columns, *sink.row_key, EVERY_ROW.column)))
-        for rows in self._read(spec, (), wanted):
-            yield self._without_staged(sink, spec, rows).select(list(columns or sink.row_key[:1]))
+        """The rows of windows that a backfill does not publish again."""
+        refiring = Refiring.of(sink, job, self.plan.position)
+        if sink.merging:
+            bounds = remembered(sink, self.plan.position)
+            if bounds.low is not None:
+                before = replace(bounds, low=None, high=bounds.low)
+                yield from self._read(spec, ((before,),), columns or sink.row_key[:1])
+        elif sink.start is not None:
+            parts = _outside(sink.start, refiring.window_starts(sink))
+            yield from self._read(spec, parts, columns or sink.row_key[:1])
+        elif not refiring.ranges:
+            yield from self._read(spec, (), columns or spec.columns[:1])
 
-    def _without_staged(self, sink: WindowedSink, spec: TableSpec, rows: Any) -> Any:
+    def _not_staged(self, spec: TableSpec, columns: tuple[str, ...]) -> Iterator[pa.Table | DataFrame]:
         """The rows that an upsert of the staged ones leaves as they are."""
-        gone = self.item.gone
+        row_key = self.sink.row_key
+        wanted = tuple(dict.fromkeys((*columns, *row_key, EVERY_ROW.column)))
+        for rows in self._read(spec, (), wanted):
+            yield self._without_staged(spec, rows).select(list(columns or row_key[:1]))
+
+    def _without_staged(self, spec: TableSpec, rows: Any) -> Any:
+        gone, sink = self.item.gone, self.sink
         removed = [] if gone is None else [self.writers.for_writer(gone, self.staged.writer).rows]
         if not self._in_driver:
             replaced = [frame.select(*map(quoted, sink.row_key)) for frame in (self.staged.rows, *removed)]

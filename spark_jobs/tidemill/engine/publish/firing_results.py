@@ -17,6 +17,7 @@ from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, merged_firings, nothing_folded
 from tidemill.engine.aggregate.ordered_fold import TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, check_whole, in_parts
 from tidemill.engine.read.fitted import told
 from tidemill.engine.spark.query import ROWS
@@ -52,6 +53,14 @@ class FiringResults:
         rows, unfit = told(self.writers.together(staged), sink.table, sink.contract)
         self.unfit += unfit
         return rows
+
+    def gone(self, sink: FiringSink, fired: Fired, rows: StagedRows) -> StagedRows | None:
+        """Keys of rows to remove, of a table that a firing updates: what became part of others, or is left out now."""
+        if not sink.removes:
+            return None
+        staged = rows.picked({name: name for name in sink.row_key or (sink.computed[0].name,)})
+        left = fired.without(sink, staged.writer.arrow(staged.rows))
+        return self.writers.in_driver(left) if left.num_rows else None
 
     def _expanded(
         self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], runs: Sequence[tuple[int, int, int]]

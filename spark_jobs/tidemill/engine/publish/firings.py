@@ -32,6 +32,7 @@ from tidemill.engine.aggregate.ordered_fold import (
     TOLD,
     OrderedFold,
 )
+from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.ordered_state import AS_OF, Kept, new_pieces, state_rows, states, waiting
 from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked
@@ -46,10 +47,11 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True)
 class Fires:
-    """What a batch brings forth: rows to publish, and rows of state to append; None where there are none."""
+    """What a batch brings forth: rows to publish or to remove, and rows of state to append; None if there are none."""
 
     rows: StagedRows | None
     state: StagedRows | None
+    gone: StagedRows | None = None
 
 
 @dataclass(kw_only=True)
@@ -143,19 +145,21 @@ class Firings:
         self._note_due(sink, keys)
         self._note_lost(sink, parts)
         own = None if found is None else new_pieces(sink, found)
-        fires = [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts]
-        fired = pa.concat_tables(fires, promote_options="permissive") if fires else None
         there = [part for part in (own, None if kept is None else kept.pieces) if part is not None and part.num_rows]
-        rows = self.results.merged(sink, fired, there, nothing) if fired is not None and fired.num_rows else None
-        return Fires(rows, self._state(sink, keys, own, kept))
+        fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
+        state = self._state(sink, keys, own, kept)
+        if fired is None:
+            return Fires(None, state)
+        rows = self.results.merged(sink, fired.rows, there, nothing)
+        return Fires(rows, state, self.results.gone(sink, fired, rows))
 
     def again(self, sink: FiringSink, rows: DataFrame, history: History) -> StagedRows | None:
         """All rows of a table, of the records of its whole history; None when nothing has fired."""
         staged = self.writers.stage(self.job(sink, rows, None, history), at_most=self.plan.records)
         found = staged.writer.arrow(staged.rows)
-        fires = picked(found, ROW, FIRES)
+        fired = Fired.of(sink, [picked(found, ROW, FIRES)])
         nothing = partial(self.results.of_nothing, sink, rows)
-        return self.results.merged(sink, fires, [new_pieces(sink, found)], nothing) if fires.num_rows else None
+        return None if fired is None else self.results.merged(sink, fired.rows, [new_pieces(sink, found)], nothing)
 
     def folded(self, sink: FiringSink, slices: SliceSet) -> StagedRows | None:
         """The state of some slices as one: the newest of each key, and the pieces that keys still need."""

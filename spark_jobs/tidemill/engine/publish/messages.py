@@ -24,7 +24,9 @@ def messages(item: SinkRows) -> Iterator[tuple[bytes | None, bytes | None]]:
     numbers are null.
     """
     sink, columns = item.sink, item.sink.contract.columns
-    row_key = tuple(key for key in sink.keys if key in columns) if isinstance(sink, FiringSink) else sink.row_key
+    row_key = sink.row_key
+    if isinstance(sink, FiringSink) and not sink.replaces:
+        row_key = tuple(key for key in sink.keys if key in columns)
     if item.gone is not None:
         for key, _ in _encoded(item.gone, row_key, row_key, ()):
             yield key, None

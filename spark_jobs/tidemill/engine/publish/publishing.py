@@ -52,7 +52,9 @@ class Publisher(TableWriter):
             case RowSink() | FiringSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
             case RowSink() | FiringSink(), Backfill() as job:
-                self._replace_batches(self.uris.published_table(sink), staged, job)
+                self._replace_batches(self.uris.published_table(sink), staged, job, whole=_updated(sink))
+            case FiringSink(replaces=True), None if staged is not None and (staged.count or gone is not None):
+                self._upsert(sink, staged, gone)
             case WindowedSink(), Backfill(complete=True) as job:
                 self._replace_windows(sink, staged, job)
             case RowSink() | FiringSink(), _ if staged is not None and staged.count:
@@ -97,12 +99,17 @@ class Publisher(TableWriter):
         whole = self.writers.together([rows, self.writers.in_driver(left)]) if left.num_rows else rows
         self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
-    def _replace_batches(self, spec: TableSpec, staged: StagedRows | None, job: Backfill) -> None:
-        """Replace the rows of superseded batches by the rows that the job has kept waiting, and by `staged`."""
+    def _replace_batches(
+        self, spec: TableSpec, staged: StagedRows | None, job: Backfill, *, whole: bool = False
+    ) -> None:
+        """Replace the rows of superseded batches by the rows that the job has kept waiting, and by `staged`.
+
+        With `whole`, replace all rows that are there.
+        """
         parts = [*self._waiting(spec, job), *([staged] if staged is not None else ())]
         if not parts and newest(spec) is None:
             return
-        within = of_batches(job.supersedes)
+        within = (EVERY_ROW,) if whole else of_batches(job.supersedes)
         rows = self.writers.together(parts) if parts else self._no_rows(spec)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 
@@ -171,10 +178,10 @@ class Publisher(TableWriter):
     def _append(self, spec: TableSpec, staged: StagedRows) -> None:
         self._write(spec, staged, lambda table, t: table.append(staged.rows, transaction=t, plan_hash=self._plan_hash))
 
-    def _upsert(self, sink: WindowedSink, staged: StagedRows, gone: StagedRows | None) -> None:
+    def _upsert(self, sink: StatefulSink, staged: StagedRows, gone: StagedRows | None) -> None:
         removed = None if gone is None else self.writers.for_writer(gone, staged.writer)
         within = _around(sink, staged, removed)
-        if isinstance(self.plan.work, Repair):
+        if isinstance(self.plan.work, Repair) and isinstance(sink, WindowedSink):
             self._keep_values(sink, staged, removed, within)
 
         def write(table: Table[Any], transaction: Transaction) -> Written:
@@ -237,7 +244,12 @@ class Publisher(TableWriter):
         return tuple(StagedRows(writer, rows, writer.count(rows)) for rows in parts)
 
 
-def _around(sink: WindowedSink, *staged: StagedRows | None) -> Between:
+def _updated(sink: Sink) -> bool:
+    """Whether firings update rows of the table: then it is computed again as a whole."""
+    return isinstance(sink, FiringSink) and sink.replaces
+
+
+def _around(sink: StatefulSink, *staged: StagedRows | None) -> Between:
     """Where stored rows lie that have the windows of these rows; all rows, if windows have no start."""
     if sink.start is None:
         return EVERY_ROW

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemill.core.bind.sinks import Sink, StatefulSink, WindowedSink
+from tidemill.core.bind.sinks import Sink, StatefulSink, updates_rows
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.engine.storage.corrections import CORRECTION_FIELDS
@@ -74,7 +74,7 @@ class Uris:
             storage=self.storage,
             owner=self.owner,
             fields=(*sink.contract.fields, *OWN_FIELDS),
-            pruned_by=sink.bounds[:1] if isinstance(sink, WindowedSink) else pruned,
+            pruned_by=sink.bounds[:1] if updates_rows(sink) else pruned,
             description=sink.contract.description,
         )
 

@@ -1,0 +1,163 @@
+"""Firings that update the row of the firing before, through the whole protocol, against the plain rule."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amend.conftest import an_amendment, done
+from machine.tiny import TinyAttempt
+from machine.told import USERS, Told, disturbed, places_of
+from support.firings import firings
+from support.ordered import Batch, Record
+from support.ordered_oracle import WindowOracle
+from support.projects import NO_SPARK, NOW, Mill, an_event
+from tidemill import AfterCount, AfterWatermark, Global, Never, Repeatedly, Sliding, Tumbling
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.records import Moment
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.time.times import micros
+from tidemill.maintain import maintenance
+from tidemill.repair.backfill import backfill
+from tidemill.run import batch
+
+WINDOWS = {
+    "Tumbling('10 s')": Tumbling("10 s").panes,
+    "Sliding('12 s', '5 s')": Sliding("12 s", "5 s").panes,
+    "Global()": Global().panes,
+}
+TRIGGERS = {
+    "Repeatedly(AfterCount(2))": Repeatedly(AfterCount(2)),
+    "AfterWatermark(early=AfterCount(2), late=AfterCount(1))": AfterWatermark(early=AfterCount(2), late=AfterCount(1)),
+    "Never()": Never(),
+}
+REPLACING = "accumulating_and_replacing"
+ALL = OfOffsets(since={}, until={})
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
+    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
+    return
+
+
+def expected(told: Told, declared: EventWindows) -> list[tuple[Any, ...]]:
+    """Of each user and window the newest firing; sessions that became others are gone."""
+    found, start = dict[tuple[str, int], tuple[Any, ...]](), micros(NOW)
+    for user in USERS:
+        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
+        own = [(number, event) for number, event in enumerate(told.order) if event.user == user]
+        for until, watermark in told.after:
+            records = [Record(start + e.second * 1_000_000, e.amount) for n, e in own if first <= n < until]
+            batches.append(Batch(records, Moment(watermark)))
+            first = until
+        oracle.run(batches, Moment())
+        for each in oracle.results:
+            for window in each.replaces:
+                found.pop((user, window.start), None)
+            amounts = [own[i][1].amount for i in each.records]
+            told_of = (each.timing.value, each.index, each.is_last)
+            found[user, each.window.start] = (*told_of, len(amounts), sum(amounts) if amounts else None)
+    return sorted(((*key, *row) for key, row in found.items()), key=str)
+
+
+def shown(mill: Mill) -> list[tuple[Any, ...]]:
+    everything = WINDOWS["Global()"].windows_of(0)[0].start
+    found = []
+    for row in mill.published():
+        start = micros(row["window_start"]) if "window_start" in row else everything
+        found.append((row["user"], start, *(row[name] for name in ("timing", "nth", "last", "n", "amount"))))
+    return sorted(found, key=str)
+
+
+def replaced(folder: Path, window: str, trigger: str, mode: str = REPLACING, **more: Any) -> Mill:
+    """A pipeline whose firings update rows."""
+    told = f'trigger={trigger}, accumulation="{mode}", timing="timing", index="nth", last="last"'
+    more = {"delay": "4 s", "partitions": 2, "bounds": window != "Global()", "collect": False, **more}
+    return firings(folder, NO_SPARK, window, trigger=told, **more)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 6))])
+@pytest.mark.parametrize("trigger", TRIGGERS)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_each_window_has_the_row_of_its_newest_firing_whatever_is_done_to_the_batches(
+    tmp_path: Path, window: str, trigger: str, seed: int
+) -> None:
+    draw = random.Random(f"{window}{trigger}{seed}")
+    lateness = "0 s" if window == "Global()" else draw.choice(["0 s", "8 s"])
+    mill = replaced(tmp_path, window, trigger, lateness=lateness)
+    declared = EventWindows(WINDOWS[window], TRIGGERS[trigger], lateness, "accumulating")
+    told, places = Told(mill, disorder=12), places_of(mill)
+    for turn in range(6):
+        told.feed(draw)
+        disturbed(told, draw, places, told.run)
+        told.run()
+        assert shown(mill) == expected(told, declared)
+        if turn == 3 and told.order:
+            done(backfill(an_amendment(mill), ALL))
+            assert shown(mill) == expected(told, declared)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_sessions_that_merge_leave_the_rows_that_retractions_leave(tmp_path: Path, trigger: str, seed: int) -> None:
+    draw, options = random.Random(f"{trigger}{seed}"), {"lateness": "8 s"}
+    mill = replaced(tmp_path / "one", "Session('3 s')", trigger, **options)
+    other = replaced(
+        tmp_path / "other",
+        "Session('3 s')",
+        f'{trigger}, operation="operation"',
+        "accumulating_and_retracting",
+        **options,
+    )
+    left, second = Counter[tuple[Any, ...]](), 0
+    for _ in range(8):
+        second += draw.randint(0, 8)
+        events = [an_event(second + draw.randint(-9, 4), draw.choice("ab"), draw.randint(1, 9)) for _ in range(5)]
+        for each in (mill, other):
+            each.feed(events)
+            each.run()
+    for row in other.published():
+        left[_session(row)] += 1 if row["operation"] == "insert" else -1
+    assert Counter(_session(row) for row in mill.published()) == +left
+    assert set(left.values()) <= {0, 1}
+    assert 0 in left.values() or "Never" in trigger
+
+
+def _session(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("user", "window_start", "window_end", "n", "amount"))
+
+
+def test_a_row_whose_newest_firing_does_not_meet_the_filter_is_removed(tmp_path: Path) -> None:
+    mill = replaced(tmp_path, "Tumbling('10 s')", "Repeatedly(AfterCount(1))", delay="1 hour")
+    path = tmp_path / "pipelines" / "pipeline.py"
+    path.write_text(path.read_text().replace(".publish(", '.filter("amount < 10").publish('))
+    mill = Mill(mill.project.load(tmp_path), NO_SPARK, "firings")
+    seen = []
+    for amount in (4, 5, 6, -8):
+        mill.feed([an_event(1, "a", amount)])
+        mill.run()
+        seen.append([(r["n"], r["amount"]) for r in mill.published()])
+    assert seen == [[(1, 4)], [(2, 9)], [], [(4, 7)]]
+    done(backfill(an_amendment(mill), ALL))
+    assert [(r["n"], r["amount"]) for r in mill.published()] == [(4, 7)]
+
+
+def test_totals_at_an_interval_are_one_row_for_each_key_or_for_all(tmp_path: Path) -> None:
+    for keyed in (True, False):
+        trigger = 'Repeatedly(AfterProcessingTime("1 minute"))'
+        mill = replaced(tmp_path / str(keyed), "Global()", trigger, keyed=keyed)
+        for second, expected in ((0, []), (30, []), (60, [(3, 6)]), (61, [(3, 6)]), (121, [(4, 10)])):
+            if second < 121:
+                amounts = {0: [1, 2], 30: [3], 60: [], 61: [4]}[second]
+                mill.feed([an_event(second, "a", amount) for amount in amounts])
+            mill.run(clock=NOW + timedelta(seconds=second))
+            rows = mill.published() if mill.project.ledger("firings").exists else []
+            assert [(r["n"], r["amount"]) for r in rows] == expected, second

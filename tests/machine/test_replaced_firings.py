@@ -21,6 +21,7 @@ from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill import AfterCount, AfterWatermark, Global, Never, Repeatedly, Sliding, Tumbling
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.time.times import micros
 from tidemill.maintain import maintenance
@@ -161,3 +162,27 @@ def test_totals_at_an_interval_are_one_row_for_each_key_or_for_all(tmp_path: Pat
             mill.run(clock=NOW + timedelta(seconds=second))
             rows = mill.published() if mill.project.ledger("firings").exists else []
             assert [(r["n"], r["amount"]) for r in rows] == expected, second
+
+
+@pytest.mark.parametrize("mode", ["accumulating", REPLACING])
+def test_late_records_count_after_a_longer_lateness_and_a_backfill(tmp_path: Path, mode: str) -> None:
+    told = f'trigger=AfterWatermark(late=AfterCount(1)), accumulation="{mode}", timing="timing"'
+    mill = firings(tmp_path, NO_SPARK, "Tumbling('10 s')", trigger=told, bounds=True, collect=False)
+    for events in ([an_event(1, "a", 1), an_event(20, "a", 2)], [an_event(3, "a", 4)]):
+        mill.feed(events)
+        mill.run()
+    first, again = ("ON_TIME", 1, 1), ("LATE", 2, 5)
+    assert ([row["offset"] for row in mill.own("late")], told_of(mill)) == ([2], [first])
+    path = tmp_path / "pipelines" / "pipeline.py"
+    path.write_text(path.read_text().replace('allowed_lateness="0 s"', 'allowed_lateness="1 hour"'))
+    mill = Mill(mill.project.load(tmp_path), NO_SPARK, "firings")
+    mill.feed([an_event(21, "a", 8)])
+    mill.run(from_now=Reason(by="ana", why="they come an hour late"))
+    assert told_of(mill) == [first]
+    done(backfill(an_amendment(mill), ALL))
+    assert told_of(mill) == ([again] if mode == REPLACING else [again, first])
+    assert mill.own("late") == []
+
+
+def told_of(mill: Mill) -> list[tuple[str, int, int]]:
+    return sorted((row["timing"], row["n"], row["amount"]) for row in mill.published())

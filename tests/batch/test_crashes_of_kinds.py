@@ -2,7 +2,7 @@
 
 Readers see in the end what an unbroken run leaves, which is what a plain recomputation from the raw log gives.
 `tests/machine/test_crashes_of_kinds.py` has all of it without Spark; what of it stands here unmarked shows that batches
-come to the same end in Spark's workers, in their own process, and with Spark's writer.
+come to the same end in Spark's workers and in their own process, and what is `long`, that they do with Spark's writer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 Made = Callable[..., Mill]
 Tables = dict[str, list[dict[str, Any]]]
 
-LONG = pytest.mark.crash
+LONG, CRASH = pytest.mark.long, pytest.mark.crash
 SHORT = ("after:state:visits", "before:published:pairs")
 BY_SPARK = [w for w in WRITES if w.partition(":")[0] in ("state", "quarantine", "late", "published")]
 """What Spark's writer writes; the ledger is written without Spark in any case."""
@@ -61,8 +61,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory, made: Made) -> Tables:
     return tables
 
 
-@pytest.mark.parametrize("again", [0, pytest.param(1, marks=LONG)])
-@pytest.mark.parametrize("place", [p if p in SHORT else pytest.param(p, marks=LONG) for p in BOUNDARIES])
+@pytest.mark.parametrize("again", [0, pytest.param(1, marks=CRASH)])
+@pytest.mark.parametrize("place", [p if p in SHORT else pytest.param(p, marks=CRASH) for p in BOUNDARIES])
 def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, made: Made, whole: Tables, monkeypatch: pytest.MonkeyPatch, place: str, again: int
 ) -> None:
@@ -77,8 +77,8 @@ def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     assert mill.everything() == whole
 
 
-@pytest.mark.parametrize("action", [pytest.param("after:{}=raise", marks=LONG), "{}=lose"])
-@pytest.mark.parametrize("place", [p if p == "state:pairs" else pytest.param(p, marks=LONG) for p in BY_SPARK])
+@pytest.mark.parametrize("action", [pytest.param("after:{}=raise", marks=CRASH), "{}=lose"])
+@pytest.mark.parametrize("place", [pytest.param(p, marks=LONG if p == "state:pairs" else CRASH) for p in BY_SPARK])
 def test_a_write_of_spark_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, made: Made, whole: Tables, monkeypatch: pytest.MonkeyPatch, place: str, action: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_write_of_spark_that_fails_changes_nothing_in_the_end(  # noqa: PLR091
     assert mill.everything() == whole
 
 
-@LONG
+@CRASH
 @pytest.mark.parametrize("place", WRITES)
 def test_an_answer_that_is_lost_changes_nothing_in_the_end(
     tmp_path: Path, made: Made, whole: Tables, monkeypatch: pytest.MonkeyPatch, place: str

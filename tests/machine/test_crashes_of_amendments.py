@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from machine.conftest import again, an_amendment, ids, run
+from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums, without_own
 from support.recovery import paused
 from tidemill.core.errors import TidemillError
@@ -32,7 +33,10 @@ from tidemill.repair.job import AmendmentJob
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
+from tidemill.run import batch
 from tidemill.run.batch import NothingToDo
+
+pytestmark = pytest.mark.usefixtures("tiny")
 
 BATCHES = 7
 ALL = OfOffsets(since={}, until={})
@@ -60,20 +64,37 @@ WAYS = [
 ]
 
 
-@pytest.fixture
-def prepared(tmp_path: Path, tiny: None) -> Path:
-    """A project with some batches, late and rejected records."""
-    mill = sums(tmp_path / "prepared", NO_SPARK, lateness="10 s")
-    for number in range(BATCHES):
-        odd = b"{cut" if number % 2 else an_event(2, "b", number)
-        mill.feed([an_event(7 * number + 1), an_event(7 * number, "b"), odd])
-        mill.run()
-    return tmp_path / "prepared"
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with some batches, late and rejected records; each test has copies of it."""
+    folder = tmp_path_factory.mktemp("amendments") / "prepared"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "Attempt", TinyAttempt)
+        mill = sums(folder, NO_SPARK, lateness="10 s")
+        for number in range(BATCHES):
+            odd = b"{cut" if number % 2 else an_event(2, "b", number)
+            mill.feed([an_event(7 * number + 1), an_event(7 * number, "b"), odd])
+            mill.run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def spread(prepared: Path) -> dict[str, list[str]]:
+    """Every boundary with one of the kinds that come to it, so that each kind has about as many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "Attempt", TinyAttempt)
+        found = {kind: met(a_copy(prepared, kind), kind, patch) for kind in KINDS}
+    given: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name in dict.fromkeys(name for names in found.values() for name in names):
+        given[min((kind for kind in KINDS if name in found[kind]), key=lambda kind: len(given[kind]))].append(name)
+    assert all(given.values())
+    return given
 
 
 def a_copy(prepared: Path, name: str) -> Mill:
-    """The same project in another folder."""
+    """A copy in place of the last one of that name."""
     folder = prepared.with_name(name)
+    shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(prepared, folder)
     return Mill(Project.load(folder), NO_SPARK, "sums")
 
@@ -131,19 +152,40 @@ def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(
         shutil.rmtree(mill.project.folder)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_boundary_fails_in_one_kind_and_the_same_command_leaves_what_it_would_have(
+    prepared: Path, spread: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    unbroken = a_copy(prepared, "unbroken")
+    done(unbroken, kind)
+    try_each(spread[kind], prepared, outcome(unbroken), monkeypatch, kind)
+
+
 @pytest.mark.parametrize("again", [0, pytest.param(1, marks=pytest.mark.crash)])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [pytest.param(WAYS[0], marks=pytest.mark.long), *WAYS[1:]])
 @pytest.mark.parametrize("kind", [k if k != "quarantine" else pytest.param(k, marks=pytest.mark.crash) for k in KINDS])
 def test_whatever_fails_the_same_command_leaves_what_it_would_have(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str, way: str, again: int
 ) -> None:
     unbroken = a_copy(prepared, "unbroken")
     names = met(unbroken, kind, monkeypatch)
-    expected = outcome(unbroken)
     assert "planned" in names
     assert "committed" in names
-    for number, name in enumerate(names):
-        mill = a_copy(prepared, f"broken-{number}")
+    try_each(names, prepared, outcome(unbroken), monkeypatch, kind, way, again)
+
+
+def try_each(  # noqa: PLR0917
+    names: Sequence[str],
+    prepared: Path,
+    expected: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    way: str = "after:{}=raise",
+    again: int = 0,
+) -> None:
+    """Let the command fail at each of the boundaries, type it again, and see that nothing shows of it."""
+    for name in names:
+        mill = a_copy(prepared, "broken")
         failure = way.format(name)
         for _ in range(1 + again):
             with monkeypatch.context() as patch:

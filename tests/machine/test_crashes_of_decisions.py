@@ -26,6 +26,7 @@ from tidemill.run.batch import NothingToDo
 from tidemill.tables.owner import OWNER
 
 BATCHES = 4
+LONG, CRASH = pytest.mark.long, pytest.mark.crash
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ OWN = {"rename": "renamed", "adopt": "adopted"}
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "kind", [k if k in ("gone", "rename") else pytest.param(k, marks=pytest.mark.crash) for k in DECISIONS]
+    "kind", [k if k == "rename" else pytest.param(k, marks=LONG if k == "gone" else CRASH) for k in DECISIONS]
 )
 def test_whatever_fails_the_same_command_leaves_what_it_would_have(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str, way: str

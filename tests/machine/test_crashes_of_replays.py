@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from amend.conftest import done
 from machine.conftest import WHO, again, run
+from machine.tiny import TinyAttempt
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
 from support.recovery import paused
@@ -23,6 +24,7 @@ from tidemill.core.repair.selection import OfOffsets
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill, resume
 from tidemill.repair.job import AmendmentJob
+from tidemill.run import batch
 from tidemill.run.batch import NothingToDo
 
 PLACE = TopicPartition("events", 0)
@@ -32,19 +34,28 @@ TRIGGER = (
     'timing="timing", index="nth", operation="operation"'
 )
 KINDS = {"TumblingBuffer(CountPolicy(3))": "", "Tumbling('10 s')": TRIGGER}
-WAYS = [
-    "after:{}=raise",
-    pytest.param("before:{}=raise", marks=pytest.mark.crash),
-    pytest.param("{}=lose", marks=pytest.mark.crash),
-]
+WAYS = ["after:{}=raise", "before:{}=raise", "{}=lose"]
 
 
-@pytest.fixture(params=KINDS)
-def prepared(request: pytest.FixtureRequest, tmp_path: Path, tiny: None) -> Path:
+@pytest.fixture(scope="module", autouse=True)
+def _tiny() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "Attempt", TinyAttempt)
+        yield
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of firings in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def prepared(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with late and rejected records, a filter that has changed, and a contract that lets more in."""
-    folder, trigger = tmp_path / "prepared", KINDS[request.param]
+    folder, trigger = tmp_path_factory.mktemp("replays") / "prepared", KINDS[kind]
     more = {"trigger": trigger, "bounds": True, "lateness": "5 s"} if trigger else {}
-    mill = firings(folder, NO_SPARK, request.param, collect=False, delay="3 s", **more)
+    mill = firings(folder, NO_SPARK, kind, collect=False, delay="3 s", **more)
     for number in range(6):
         odd = [b"{cut", an_event(number, "c", 2_000_000), an_event(2, "b", number)][number % 3]
         mill.feed([an_event(7 * number + 1), an_event(7 * number, "b", number), odd, an_event(7 * number, "nobody")])
@@ -91,21 +102,21 @@ def outcome(mill: Mill) -> dict[str, Any]:
     return {"now": now, "then": mill.everything()}
 
 
-def met(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def met(mill: Mill) -> list[str]:
     """The boundaries that it comes to, each once."""
     names: dict[str, None] = {}
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failpoints, "_reach", lambda side, name, _: names.setdefault(name))
         replay(mill)
     return list(names)
 
 
-@pytest.fixture
-def known(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], dict[str, Any]]:
+@pytest.fixture(scope="module")
+def known(prepared: Path) -> tuple[list[str], dict[str, Any]]:
     """The boundaries, and what is there when nothing fails."""
     before = a_copy(prepared, "before").everything()
     unbroken = a_copy(prepared, "unbroken")
-    names = met(unbroken, monkeypatch)
+    names = met(unbroken)
     expected = outcome(unbroken)
     assert {"planned", "state:firings", "audited", "published:firings", "quarantine", "committed"} <= set(names)
     assert all(before[table] != expected["now"][table] for table in ("firings", "quarantine"))
@@ -124,25 +135,52 @@ def broken(prepared: Path, monkeypatch: pytest.MonkeyPatch, failure: str, times:
     return mill
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.crash)])
-@pytest.mark.parametrize("way", WAYS)
-def test_whatever_fails_the_same_command_leaves_what_it_would_have(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, way: str, times: int
+def shares(kind: str, names: list[str], share: int) -> list[list[str]]:
+    """The boundaries that the same command completes, and those that a live run completes: all, or one half each.
+
+    Each kind has the half that the other one has not, so with halves each boundary is tried with both kinds.
+    """
+    first = list(KINDS).index(kind)
+    return [names, names] if share == 1 else [names[first::2], names[1 - first :: 2]]
+
+
+@pytest.mark.parametrize(
+    ("way", "times", "share"),
+    [
+        (WAYS[0], 1, 2),
+        pytest.param(WAYS[0], 1, 1, marks=pytest.mark.long),
+        *(
+            pytest.param(way, times, 1, marks=pytest.mark.crash)
+            for way in WAYS
+            for times in (1, 2)
+            if (way, times) != (WAYS[0], 1)
+        ),
+    ],
+)
+def test_whatever_fails_the_same_command_leaves_what_it_would_have(  # noqa: PLR0917
+    prepared: Path,
+    known: tuple[list[str], dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    way: str,
+    times: int,
+    share: int,
 ) -> None:
     names, expected = known
-    for name in names:
+    for name in shares(kind, names, share)[0]:
         mill = broken(prepared, monkeypatch, way.format(name), times)
         replay(mill)
         assert outcome(mill) == expected, name
 
 
-@pytest.mark.parametrize("way", WAYS[:1])
+@pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_a_live_run_completes_what_was_begun(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, way: str
+    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, kind: str, share: int
 ) -> None:
     names, expected = known
-    for name in names[names.index("planned") :]:
-        mill = broken(prepared, monkeypatch, way.format(name))
+    begun = names[names.index("planned") :]
+    for name in (name for name in shares(kind, names, share)[1] if name in begun):
+        mill = broken(prepared, monkeypatch, WAYS[0].format(name))
         caught_up(mill)
         assert outcome(mill) == expected, name
 

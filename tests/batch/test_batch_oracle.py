@@ -19,7 +19,7 @@ from tidemill.core.errors import DeclarationError
 
 pytestmark = pytest.mark.spark
 
-SHORT, LONG = 20, 300
+SHORT, LONG = 8, 300
 
 
 def read_back(mill: Mill) -> dict[str, list[dict[str, Any]]]:

@@ -10,6 +10,7 @@ import yaml
 
 from support.beam import BadTranscript
 from support.beam_engine import pipeline_of, told_to
+from support.short_forms import shortened
 
 pytestmark = pytest.mark.spark
 
@@ -19,13 +20,13 @@ def stories(shared_data: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all((shared_data / "beam_trigger_transcripts.yaml").read_text()))
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", shortened(range(13), (2, 5, 8, 10, 12)))
 def test_all_stories_of_beam(tmp_path: Path, spark: Any, stories: list[dict[str, Any]], number: int) -> None:
     spec = [each for each in stories if "error" not in each][number]
     told_to(spec, pipeline_of(spec, tmp_path, spark)).check()
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", shortened(range(5), (0, 2)))
 def test_bad_transcripts_are_rejected(tmp_path: Path, spark: Any, stories: list[dict[str, Any]], number: int) -> None:
     spec = [each for each in stories if "error" in each][number]
     with pytest.raises(BadTranscript, match=f"^{spec['error']}"):

@@ -26,6 +26,7 @@ from support.projects import (
     sums,
     totals,
 )
+from support.short_forms import shortened
 from tidemill.cli.views.spark_plan import _aggregating
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.plan.amendments import SideOutput
@@ -77,9 +78,10 @@ FIRINGS = {
     'Tumbling("1 hour")': 'trigger=Repeatedly(AfterCount(3)), accumulation="discarding"',
 }
 """Ordered windows, and their triggers."""
+SHORT = ("SlidingBuffer(CountPolicy(4), CountPolicy(2))", 'Tumbling("10 s")', 'RecordWindows("10 s")')
 
 
-@pytest.mark.parametrize("window", FIRINGS)
+@pytest.mark.parametrize("window", shortened(FIRINGS, SHORT))
 def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> None:
     made, bounds = [], "CountPolicy" not in window and "marker" not in window
     for way, settings in (("here", {}), ("there", {"aggregate": "spark"})):

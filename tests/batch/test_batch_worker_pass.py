@@ -11,6 +11,7 @@ import pytest
 
 from support.projects import Mill, a_project, rows_of, sorted_rows
 from support.random_pipelines import CLOCK, CONTRACT, TABLE, draw, fed
+from support.short_forms import shortened
 from support.ways import WAYS
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import DeclarationError
@@ -62,7 +63,7 @@ def state_of(mill: Mill) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 300))])
+@pytest.mark.parametrize("seed", shortened(range(300), range(2)))
 def test_all_that_aggregate_give_the_same(
     tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

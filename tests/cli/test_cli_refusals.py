@@ -21,6 +21,7 @@ from machine.conftest import run
 from machine.tiny import TinyAttempt
 from support.commands import Said, type_command
 from support.projects import NO_SPARK, Mill, an_event, sums
+from support.short_forms import shortened
 from tidemill.cli.main import app
 from tidemill.core.errors import EngineError
 from tidemill.core.exit_code import ExitCode
@@ -255,7 +256,7 @@ def no_spark(_: Any) -> Any:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, and become somebody else")
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("condition", shortened(CONDITIONS, ENDS))
 def test_every_command_says_in_one_message_what_the_storage_refuses(
     condition: str, made: Path, disk: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

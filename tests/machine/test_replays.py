@@ -19,6 +19,7 @@ from machine.tiny import TinyAttempt
 from machine.told import Told, disturbed, places_of
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
+from support.short_forms import crossed
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.maintain import maintenance
@@ -66,9 +67,7 @@ def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_aro
         assert shown(mill) == expected(told, BUFFERS[text])
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("trigger", TRIGGERS)
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(("window", "trigger", "mode"), crossed(WINDOWS, TRIGGERS, MODES))
 def test_a_backfill_folds_windows_with_the_watermarks_of_then(
     tmp_path: Path, window: str, trigger: str, mode: str
 ) -> None:

@@ -15,6 +15,7 @@ from support.firings import firings
 from support.ordered import Batch, Record
 from support.ordered_oracle import WindowOracle
 from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
+from support.short_forms import crossed
 from tidemill import AfterCount, AfterWatermark, Calendar, Never, Repeatedly, Sliding, Tumbling
 from tidemill.core.errors import Incompatible
 from tidemill.core.ordered.event_windows import EventWindows
@@ -90,9 +91,7 @@ def with_trigger(folder: Path, window: str, trigger: str, mode: str, *, lateness
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("trigger", TRIGGERS)
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(("window", "trigger", "mode"), crossed(WINDOWS, TRIGGERS, MODES))
 def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
     tmp_path: Path, window: str, trigger: str, mode: str, seed: int
 ) -> None:

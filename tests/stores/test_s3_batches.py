@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from support.builders import NOW, a_commit, a_plan, an_executor
 from support.faults import Faults
 from support.projects import NO_SPARK, Mill, an_event
 from support.recovery import a_wide_mill, recomputed
+from support.short_forms import shortened
 from support.writers import WRITERS
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
@@ -114,8 +116,7 @@ def test_a_commit_of_delta_rs_is_put_only_where_nothing_is(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-@pytest.mark.parametrize("here", HERE)
+@pytest.mark.parametrize(("here", "seed"), shortened(product(HERE, (1, 2)), [(1_000, 1)]))
 def test_lost_answers_and_a_busy_store_change_nothing(  # noqa: PLR0917
     tmp_path: Path, spark: Any, troubled: tuple[str, Faults], bucket: str, here: int, seed: int
 ) -> None:

@@ -126,7 +126,9 @@ def test_a_cluster_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch
     assert refused.value.retryable
 
 
-def test_who_may_not_come_in_is_told_so_without_the_password(a_broker: Callable[..., Any]) -> None:
+def test_who_may_not_come_in_is_told_so_without_the_password(
+    a_broker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from broker import Login
 
     broker = a_broker(login=Login(user="miller", password="se cret")).start()
@@ -134,6 +136,8 @@ def test_who_may_not_come_in_is_told_so_without_the_password(a_broker: Callable[
     admin = KafkaLog(access)
     assert list(admin.topics()) == []
     assert "se cret" not in repr(access)
+    # The client asks again for as long as it may, although the answer stays the same.
+    monkeypatch.setattr("tidemill.log.kafka.PATIENCE", 2.0)
     stranger = KafkaLog(Access(servers=broker.servers, protocol=broker.protocol, user="miller", password="wrong"))
     with pytest.raises(LogRefused, match=r"does not let us in: .*invalid credentials") as refused:
         stranger.topics()

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from support.projects import SHORT_LIVED
+
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PAGES = ("/", "/a?x=1", "/a?x=2", "/b")
@@ -52,9 +54,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "data_contracts", folder / "data_contracts")
     (folder / "pipelines").mkdir()
     (folder / "tidemill.toml").write_text(
-        f'[spark]\ncores = 2\njars = "{ROOT / ".tidemill" / "jars"}"\n[spark.conf]\n'
-        '"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"\n'
-        "[limits]\nbatch_records = 1000\ndriver_records = 100\n"
+        f'[spark]\ncores = 2\njars = "{ROOT / ".tidemill" / "jars"}"\n'
+        "[limits]\nbatch_records = 1000\ndriver_records = 100\n[spark.conf]\n"
+        + "".join(f'"{key}" = "{value}"\n' for key, value in SHORT_LIVED.items())
     )
     pipeline = (ROOT / "spark_jobs" / "pipelines" / "page_views.py").read_text()
     (folder / "pipelines" / "page_views.py").write_text(pipeline)

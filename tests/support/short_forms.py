@@ -10,20 +10,19 @@ import pytest
 
 
 def shortened(cases: Iterable[Any], short: Collection[Any], mark: Any = pytest.mark.long) -> list[Any]:
-    """All cases; those that are not short have the mark."""
+    """All cases; those that are not short have the mark. Tuples are the values of several names."""
     cases = list(cases)
     assert all(case in cases for case in short), "each short case is one of the cases"
-    return [case if case in short else pytest.param(case, marks=mark) for case in cases]
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*v, marks=() if c in short else mark) for c, v in zip(cases, values, strict=True)]
 
 
-def crossed(*axes: Iterable[Any]) -> list[Any]:
-    """All combinations of the values; as few are short as it takes for each value to be in a short one."""
+def crossed(*axes: Iterable[Any], mark: Any = pytest.mark.long) -> list[Any]:
+    """All combinations of the values; as few are without the mark as it takes for each value to be in one of them."""
     values = [list(axis) for axis in axes]
     short = {tuple(n % len(axis) for axis in values) for n in range(max(map(len, values)))}
-    numbers = product(*(range(len(axis)) for axis in values))
-    return [
-        pytest.param(
-            *(axis[n] for axis, n in zip(values, each, strict=True)), marks=() if each in short else pytest.mark.long
-        )
-        for each in numbers
-    ]
+    found = []
+    for each in product(*(range(len(axis)) for axis in values)):
+        case = (axis[n] for axis, n in zip(values, each, strict=True))
+        found.append(pytest.param(*case, marks=() if each in short else mark))
+    return found

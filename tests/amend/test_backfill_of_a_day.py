@@ -20,10 +20,11 @@ from tidemill.repair.backfill import backfill, preview
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_a_past_day_is_computed_again_beside_live_batches(
-    tmp_path: Path, spark: Any, shared_data: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, spark: Any, shared_data: Path, capsys: pytest.CaptureFixture[str], share: int
 ) -> None:
-    lines = (shared_data / "apache_logs.log").read_bytes().splitlines()
+    lines = (shared_data / "apache_logs.log").read_bytes().splitlines()[::share]
     mill = an_hourly_mill(tmp_path, spark)
     # What the log takes within 12 hours is a segment; the batch after it reads that much.
     parts = [list(part) for _, part in groupby(lines, key=lambda line: int(time_of(line).timestamp()) // 43_200)]
@@ -36,10 +37,11 @@ def test_a_past_day_is_computed_again_beside_live_batches(
         mill.run()
     day = time_of(lines[0]).replace(hour=0, minute=0, second=0) + timedelta(days=1)
     asked = OfTimes(since=day, until=day + timedelta(days=1))
-    shown = preview(an_amendment(mill, most=700), asked)
+    most = 700 // share
+    shown = preview(an_amendment(mill, most=most), asked)
     later = iter(parts[5:])
     waiting, lags = 0, []
-    for commit in backfill(an_amendment(mill, most=700), asked):
+    for commit in backfill(an_amendment(mill, most=most), asked):
         if commit.kind is Kind.LIVE:
             waiting = 0
         else:

@@ -28,11 +28,17 @@ def checked(mill: Mill) -> None:
     ("window", "cuts", "expected"),
     [
         (COUNT_5, [4, 8, 12], [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]),
-        ("TumblingBuffer(DeltaPolicy('amount', 2))", [12], [[0, 1, 2], [3, 4, 5], [6, 7, 8]]),
-        (
+        pytest.param(
+            "TumblingBuffer(DeltaPolicy('amount', 2))",
+            [12],
+            [[0, 1, 2], [3, 4, 5], [6, 7, 8]],
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
             "SlidingBuffer(CountPolicy(5), CountPolicy(4))",
             [1, 2, 3, 5, 6, 11, 12],
             [[0, 1, 2, 3], [3, 4, 5, 6, 7], [7, 8, 9, 10, 11]],
+            marks=pytest.mark.long,
         ),
     ],
 )

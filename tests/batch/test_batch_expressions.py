@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from amend.conftest import an_amendment
 from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.projects import Mill, an_event
+from support.short_forms import shortened
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import parsed
 from tidemill.core.sql.function_groups import AGGREGATE_GROUPS, ROW_GROUPS
@@ -84,7 +86,7 @@ def test_spark_and_tidemill_see_the_same_columns_in_sparks_own_examples(spark: A
     assert [found for text in sorted(expressions) if (found := disagreement(spark, text))] == []
 
 
-@pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [40, pytest.param(1, marks=pytest.mark.long)])
 def test_spark_and_tidemill_see_the_same_columns_where_names_are_words_of_sql(spark: Any, share: int) -> None:
     words = sorted(row[0].lower() for row in spark.sql("SELECT keyword FROM sql_keywords()").collect())[::share]
     forms = [
@@ -187,8 +189,10 @@ with Pipeline("p", every="1 minute") as pipeline:
 """
 
 
-@pytest.mark.parametrize("window", ['Tumbling("10 s", offset="-3 s")', 'Sliding("1 min", "7 s")'])
-@pytest.mark.parametrize("driver_rows", [500_000, pytest.param(1, marks=pytest.mark.long)])
+SHAPES = ['Tumbling("10 s", offset="-3 s")', 'Sliding("1 min", "7 s")']
+
+
+@pytest.mark.parametrize(("window", "driver_rows"), shortened(product(SHAPES, (500_000, 1)), [(SHAPES[1], 500_000)]))
 def test_columns_with_capitals_and_umlauts_are_computed_published_and_verified(
     tmp_path: Path, spark: Any, window: str, driver_rows: int
 ) -> None:

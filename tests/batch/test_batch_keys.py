@@ -57,8 +57,7 @@ def type_at(mill: Mill, *words: object) -> str:
     ("key", "writer"),
     [
         *((key, "delta-rs") for key in KEYS),
-        ("text", "spark"),
-        pytest.param("two columns", "spark", marks=pytest.mark.long),
+        *(pytest.param(key, "spark", marks=pytest.mark.long) for key in ("text", "two columns")),
     ],
 )
 def test_a_key_of_an_earlier_batch_blocks(make: Make, key: str, writer: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
+from support.short_forms import crossed
 from support.ways import WAYS
 from tidemill.core.errors import EngineError, LogError, OffsetsLost, SegmentDamaged, TopicRecreated
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
@@ -182,8 +183,7 @@ def test_files_that_are_away_while_spark_lists_them_are_asked_for_again(
     assert mill.run(drain=True).accounts["events"].read == 2
 
 
-@pytest.mark.parametrize("gone", ["away", "cut"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "gone"), crossed(WAYS, ["away", "cut"]))
 def test_file_that_a_worker_cannot_read_fails_the_batch_and_is_asked_for_again(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, way: str, gone: str
 ) -> None:
@@ -207,8 +207,7 @@ def test_file_that_a_worker_cannot_read_fails_the_batch_and_is_asked_for_again(
     assert mill.run(drain=True).accounts["events"].read == 1
 
 
-@pytest.mark.parametrize("table", ["quarantine", "late"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "table"), crossed(WAYS, ["quarantine", "late"]))
 def test_rejected_and_late_rows_must_be_as_many_as_were_counted(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str, way: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from amend.conftest import an_amendment
 from support.firings import feed, fired, firings
 from support.projects import Mill, an_event, rows_of
+from support.short_forms import crossed
 from support.writers import WRITERS
 from tidemill.core.errors import DeclarationError
 from tidemill.inspect.verify import Scope, verify
@@ -62,6 +63,7 @@ def told(mill: Mill, batches: list[list[int]]) -> list[list[int]]:
             [[160, 164], [171, 176]],
             [[160, 164, 171]],
             id="row 26, tenths",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "SlidingBuffer(CountPolicy(5), DeltaPolicy('amount', 2))",
@@ -74,6 +76,7 @@ def told(mill: Mill, batches: list[list[int]]) -> list[list[int]]:
             [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9, 10]],
             [[2, 3, 4], [7, 8, 9]],
             id="row 27, eviction",
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -88,7 +91,7 @@ def test_rows_23_to_27_of_buffers(
     [
         ("CountEvictor(3)", [1, 2, 3, 4, 5], [3, 4, 5]),
         ("TimeEvictor('10 s')", [0, 9, 10, 20], [10, 20]),
-        ("DeltaEvictor('amount', 2)", [1, 2, 3, 4], [3, 4]),
+        pytest.param("DeltaEvictor('amount', 2)", [1, 2, 3, 4], [3, 4], marks=pytest.mark.long),
         ("CountEvictor(3, after=True)", [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
     ],
 )
@@ -114,17 +117,15 @@ def test_row_35_a_trigger_that_is_finished_drops_what_follows_and_the_commit_cou
     assert told(mill, [[3600]]) == [[1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        ("discarding", [sorted(COUNTED[:3]), sorted(COUNTED[3:6]), sorted(COUNTED[6:])]),
-        ("accumulating", [sorted(COUNTED[:3]), sorted(COUNTED[:6]), sorted(COUNTED)]),
-    ],
-)
-@pytest.mark.parametrize("cuts", [[9], [2, 7, 9]])
-def test_rows_49_and_50_discarding_and_accumulating(
-    tmp_path: Path, spark: Any, mode: str, expected: list[list[int]], cuts: list[int]
-) -> None:
+FIRED = {
+    "discarding": [sorted(COUNTED[:3]), sorted(COUNTED[3:6]), sorted(COUNTED[6:])],
+    "accumulating": [sorted(COUNTED[:3]), sorted(COUNTED[:6]), sorted(COUNTED)],
+}
+
+
+@pytest.mark.parametrize(("mode", "cuts"), crossed(FIRED, [[9], [2, 7, 9]]))
+def test_rows_49_and_50_discarding_and_accumulating(tmp_path: Path, spark: Any, mode: str, cuts: list[int]) -> None:
+    expected = FIRED[mode]
     said = f'trigger=Repeatedly(AfterCount(3)), accumulation="{mode}", index="nth"'
     mill = firings(tmp_path, spark, HOUR, trigger=said, delay="1 hour", bounds=True)
     batches = [COUNTED[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 COMPANIES = ("AAPL", "GOOG")
 
 
-@pytest.mark.parametrize("rows", [600, pytest.param(3_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rows", [300, pytest.param(3_000, marks=pytest.mark.long)])
 def test_tables_equal_plain_queries_over_the_files_wherever_batches_are_cut(
     tmp_path: Path, gallery: Path, spark: Any, shared_data: Path, rows: int
 ) -> None:

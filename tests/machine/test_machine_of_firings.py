@@ -92,7 +92,7 @@ class Firings(Machine):
 
 
 def test_whatever_happens_readers_see_the_firings_that_one_computation_gives() -> None:
-    run_state_machine_as_test(Firings, settings=settings(max_examples=25, stateful_step_count=15, phases=PHASES))
+    run_state_machine_as_test(Firings, settings=settings(max_examples=12, stateful_step_count=15, phases=PHASES))
 
 
 @pytest.mark.long

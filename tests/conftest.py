@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -13,8 +13,12 @@ from support.parts import take_part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[1]
+
+TOGETHER = ("tests/kafka/", "tests/stores/")
+"""Folders whose tests share a broker, or a store."""
 
 # Time is no property of a law; and a run of the tests must be repeatable.
 settings.register_profile("tidemill", deadline=None, max_examples=60, derandomize=True, database=None)
@@ -26,6 +30,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     take_part(config, items)
     heavy = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "long"))}
     items.sort(key=lambda item: item.path not in heavy)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """With `--dist loadfile`, the files that start the same server stay in one process, so that it starts once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((first for first in TOGETHER if nodeid.startswith(first)), super()._split_scope(nodeid))
+
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

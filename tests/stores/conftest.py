@@ -7,11 +7,20 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from botocore.retries.standard import ExponentialBackoff
 from gateway import gateway
 from store import ObjectStore
 
 from support.faults import Faults, proxy
 from tidemill.stores.access import S3Access
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tries_again_soon() -> Iterator[None]:
+    """What the client of S3 waits before it tries again, up to seconds, says nothing about us."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExponentialBackoff, "delay_amount", lambda backoff, context: 0.02)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,6 @@ def test_batches_give_what_the_oracle_says(tmp_path: Path, request: pytest.Fixtu
     check(drawn, fed(seed), tmp_path, request.getfixturevalue("spark") if drawn.may_fail else NO_SPARK)
 
 
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 60))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 60))])
 def test_batches_that_only_spark_computes_give_what_the_oracle_says(tmp_path: Path, spark: Any, seed: int) -> None:
     check(draw(random.Random(seed), wide=True), fed(seed, wide=True), tmp_path, spark)

@@ -218,7 +218,7 @@ def test_explain_says_what_needs_no_spark(tmp_path: Path, spark: Any) -> None:
     assert "DuckDB" not in _aggregating(left, flow)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("window", shortened(WINDOWS, WINDOWS[1:2]))
 def test_batches_repairs_and_backfills_run_alone(tmp_path: Path, spark: Any, window: str) -> None:
     here = alone(two_batches(tmp_path / "here", spark, window))
     there = two_batches(tmp_path / "there", spark, window, aggregate="spark")

@@ -11,6 +11,7 @@ import pytest
 from support.odcs_constructs import constructs, schema
 from support.odcs_outcomes import Outcome, Told, outcomes
 from support.odcs_values import values
+from support.short_forms import shortened
 
 COUNT = 600
 """The standard has more constructs than this. Fewer would mean that the generator leaves some out."""
@@ -73,7 +74,7 @@ def test_every_outcome_occurs(told: tuple[Told, ...]) -> None:
     assert min(Counter(each.outcome for each in told)[outcome] for outcome in Outcome) > 50
 
 
-@pytest.mark.parametrize("version", ["v3.0.2", "v3.1.0"])
+@pytest.mark.parametrize("version", shortened(["v3.0.2", "v3.1.0"], ["v3.0.2"]))
 def test_a_construct_means_the_same_in_every_version(version: str) -> None:
     newest = {each.construct.path: each.said for each in outcomes(is_input=False)}
     assert {each.construct.path: each.said for each in outcomes(is_input=False, version=version)} == newest

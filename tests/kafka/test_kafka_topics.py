@@ -92,7 +92,7 @@ def append(project: Path, name: str, *words: object, given: bytes = b"") -> Said
     return type_command(project, "log", "append", name, *words, *how, given=given)
 
 
-@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("landed", [pytest.param(False, marks=pytest.mark.long), True])
 def test_an_append_over_partitions_lands_as_a_whole_and_a_second_try_appends_what_is_missing(
     cluster: Cluster, project: Path, tmp_path: Path, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,14 +79,19 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def spread(prepared: Path) -> dict[str, list[str]]:
-    """Every boundary with one of the kinds that come to it, so that each kind has about as many."""
+def met_by(prepared: Path) -> dict[str, list[str]]:
+    """The boundaries that each kind comes to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "Attempt", TinyAttempt)
-        found = {kind: met(a_copy(prepared, kind), kind, patch) for kind in KINDS}
+        return {kind: met(a_copy(prepared, kind), kind, patch) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def spread(met_by: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Every boundary with one of the kinds that come to it, so that each kind has about as many."""
     given: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for name in dict.fromkeys(name for names in found.values() for name in names):
-        given[min((kind for kind in KINDS if name in found[kind]), key=lambda kind: len(given[kind]))].append(name)
+    for name in dict.fromkeys(name for names in met_by.values() for name in names):
+        given[min((kind for kind in KINDS if name in met_by[kind]), key=lambda kind: len(given[kind]))].append(name)
     assert all(given.values())
     return given
 
@@ -123,8 +128,8 @@ def met(mill: Mill, kind: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return list(names)
 
 
-def test_no_boundary_of_what_goes_back_is_left_out(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {name for kind in KINDS for name in met(a_copy(prepared, kind), kind, monkeypatch)}
+def test_no_boundary_of_what_goes_back_is_left_out(prepared: Path, met_by: dict[str, list[str]]) -> None:
+    found = {name for names in met_by.values() for name in names}
     flow = Project.load(prepared).pipeline("sums")
     beside = {b.name for b in boundaries_beside(flow)}
     assert found <= beside | {b.name for b in boundaries_of(flow)}

@@ -188,7 +188,7 @@ def test_a_backfill_of_some_leaves_windows_that_others_have_a_part_in(mill: Mill
     assert mill.published() == before
 
 
-@pytest.mark.parametrize("most", [1, 10])
+@pytest.mark.parametrize("most", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_whatever_fails_in_such_a_backfill_what_was_aside_stays_aside(
     mill: Mill, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, most: int
 ) -> None:

@@ -149,7 +149,7 @@ def test_a_frozen_holder_is_overtaken_by_a_clock_that_runs_behind_and_ends_fence
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("jump", [0 * HOUR, -HOUR])
+@pytest.mark.parametrize("jump", [pytest.param(0 * HOUR, marks=pytest.mark.long), -HOUR])
 def test_a_frozen_holder_is_overtaken_from_another_machine(mill: Mill, holding: Held, jump: timedelta) -> None:
     os.kill(holding.pid, signal.SIGSTOP)
     time.sleep(1.5 * TAKEOVER)

@@ -6,6 +6,7 @@ import pickle
 import random
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from machine.tiny import TinyAttempt
 from machine.told import Told, disturbed, places_of
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
-from support.short_forms import crossed
+from support.short_forms import crossed, shortened
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.maintain import maintenance
@@ -28,6 +29,7 @@ from tidemill.run import batch
 from tidemill.run.histories import turns_of
 
 ALL = OfOffsets(since={}, until={})
+SHORT = list(BUFFERS)[2:4]
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +55,7 @@ def replay(mill: Mill, draw: random.Random) -> None:
         done(backfill(an_amendment(mill), wanted))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
-@pytest.mark.parametrize("text", BUFFERS)
+@pytest.mark.parametrize(("text", "seed"), shortened(product(BUFFERS, range(3)), [(text, 0) for text in SHORT]))
 def test_a_backfill_by_the_same_declaration_changes_nothing_whatever_is_done_around_it(
     tmp_path: Path, text: str, seed: int
 ) -> None:

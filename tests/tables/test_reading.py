@@ -47,8 +47,17 @@ class OfFiles(SparkWriter):
         return Known(spec, self.session)
 
 
+BY_SPARK = [pytest.mark.spark, pytest.mark.long]
+"""Most of what Spark's reader is asked for is long; what it must not get wrong is asked of `everybody` in any run."""
+everybody = pytest.mark.parametrize(
+    "writer",
+    ["delta-rs", pytest.param("spark", marks=pytest.mark.spark), pytest.param("files", marks=pytest.mark.spark)],
+    indirect=True,
+)
+
+
 @pytest.fixture(
-    params=["delta-rs", pytest.param("spark", marks=pytest.mark.spark), pytest.param("files", marks=pytest.mark.spark)]
+    params=["delta-rs", pytest.param("spark", marks=BY_SPARK), pytest.param("files", marks=pytest.mark.spark)]
 )
 def writer(request: pytest.FixtureRequest) -> Writer:
     """Everybody who reads."""
@@ -58,6 +67,7 @@ def writer(request: pytest.FixtureRequest) -> Writer:
     return SparkWriter(session) if request.param == "spark" else OfFiles(session)
 
 
+@everybody
 def test_read_bounds_are_half_open_and_exact(tmp_path: Path, writer: Writer) -> None:
     microsecond = 1 / 60_000_000
     table = writer.table(a_spec(tmp_path))
@@ -114,6 +124,7 @@ def test_numbers_and_dates_bound_a_read_too(tmp_path: Path, writer: Writer) -> N
     assert [r["views"] for r in writer.dicts(found)] == [5]
 
 
+@everybody
 def test_an_old_version_is_read_as_it_was(tmp_path: Path, writer: Writer) -> None:
     table = writer.table(a_spec(tmp_path))
     load(table.spec, [a_row(0, views=1)], 1)
@@ -204,6 +215,7 @@ def test_files_that_lie_in_no_folder_of_their_partition_are_read_too(tmp_path: P
 
 
 @pytest.mark.spark
+@everybody
 def test_columns_that_older_files_lack_are_null(tmp_path: Path, writer: Writer) -> None:
     spec = a_spec(tmp_path)
     load(writer.table(spec).spec, [a_row(0)], 1)

@@ -20,8 +20,9 @@ from host import Host, SetupError
 from java import Java, ensure_java
 from uv import ensure_uv
 
-# They point to another Spark or another Python's packages, set on this machine for other work.
-FOREIGN = ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV")
+# They point to another Spark or another Python's packages, set on this machine for other work. With the last one, which
+# images of containers set, each process compiles all modules anew: a command takes a third longer to start.
+FOREIGN = ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE")
 ENVIRONMENT = "env.sh"
 SHELL = """\
 # What Tidemill's commands need in a shell: `. .tidemill/env.sh`. Written by set-up.

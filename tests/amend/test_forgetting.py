@@ -85,8 +85,10 @@ def test_of_a_million_keys_over_an_hour_the_state_follows_what_may_still_change(
     assert len(mill.published()) == keys * (minutes - 2), "of all windows that closed"
 
 
+# Its short form is tests/machine/test_forgetting.py.
+@pytest.mark.long
 @pytest.mark.parametrize("window", ['Tumbling("10 seconds")'])
-@pytest.mark.parametrize("driver_rows", [500_000, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("driver_rows", [500_000, 1])
 def test_repairs_and_backfills_after_it_are_right_and_agree_with_the_log(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, window: str, driver_rows: int
 ) -> None:

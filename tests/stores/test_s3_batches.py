@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from support.builders import NOW, a_commit, a_plan, an_executor
 from support.faults import Faults
 from support.projects import NO_SPARK, Mill, an_event
 from support.recovery import a_wide_mill, recomputed
-from support.short_forms import shortened
 from support.writers import WRITERS
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
@@ -116,13 +114,23 @@ def test_a_commit_of_delta_rs_is_put_only_where_nothing_is(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("here", "seed"), shortened(product(HERE, (1, 2)), [(1_000, 1)]))
+@pytest.mark.parametrize(
+    ("here", "seed", "faults_of"),
+    [
+        (1_000, 1, {"lost": 3, "503": 2, "409": 1}),
+        *(
+            pytest.param(here, seed, {"lost": 6, "503": 4, "409": 2}, marks=pytest.mark.long)
+            for here in HERE
+            for seed in (1, 2)
+        ),
+    ],
+)
 def test_lost_answers_and_a_busy_store_change_nothing(  # noqa: PLR0917
-    tmp_path: Path, spark: Any, troubled: tuple[str, Faults], bucket: str, here: int, seed: int
+    tmp_path: Path, spark: Any, troubled: tuple[str, Faults], bucket: str, here: int, seed: int, faults_of: Any
 ) -> None:
     address, faults = troubled
     mill = in_bucket(tmp_path, spark, address, bucket, driver_records=here)
-    faults.dice(seed, **{"lost": 6, "503": 4, "409": 2})
+    faults.dice(seed, **faults_of)
     for _ in range(20):
         try:
             if isinstance(mill.run(drain=True), NothingToDo):

@@ -18,6 +18,7 @@ from support.firings import firings
 from support.ordered import Batch, Record
 from support.ordered_oracle import WindowOracle
 from support.projects import NO_SPARK, NOW, Mill, an_event
+from support.short_forms import crossed, shortened
 from tidemill import AfterCount, AfterWatermark, Global, Never, Repeatedly, Sliding, Tumbling
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
@@ -85,9 +86,8 @@ def replaced(folder: Path, window: str, trigger: str, mode: str = REPLACING, **m
     return firings(folder, NO_SPARK, window, trigger=told, **more)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 6))])
-@pytest.mark.parametrize("trigger", TRIGGERS)
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("seed", shortened(range(6), [0]))
+@pytest.mark.parametrize(("window", "trigger"), crossed(WINDOWS, TRIGGERS))
 def test_each_window_has_the_row_of_its_newest_firing_whatever_is_done_to_the_batches(
     tmp_path: Path, window: str, trigger: str, seed: int
 ) -> None:
@@ -106,8 +106,7 @@ def test_each_window_has_the_row_of_its_newest_firing_whatever_is_done_to_the_ba
             assert shown(mill) == expected(told, declared)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("trigger", TRIGGERS)
+@pytest.mark.parametrize(("trigger", "seed"), crossed(TRIGGERS, range(3)))
 def test_sessions_that_merge_leave_the_rows_that_retractions_leave(tmp_path: Path, trigger: str, seed: int) -> None:
     draw, options = random.Random(f"{trigger}{seed}"), {"lateness": "8 s"}
     mill = replaced(tmp_path / "one", "Session('3 s')", trigger, **options)

@@ -32,6 +32,8 @@ def check_state(state: State, machine: str) -> None:
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:
     """Ids in their order as runs: [first, last] for each stretch of ids that follow one another."""
+    if isinstance(ids, range) and ids.step == 1:
+        return [[ids.start, ids.stop - 1]] if ids else []
     runs: list[list[int]] = []
     for each in ids:
         if runs and each == runs[-1][1] + 1:

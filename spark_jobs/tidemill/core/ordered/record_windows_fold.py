@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from tidemill.core.ordered.firing import Dropped, Firing, Folded, Reason, State, Wake
+from tidemill.core.ordered.firing import Dropped, Firing, Folded, Pieces, Reason, State, Wake
 from tidemill.core.ordered.kept import check_state, kept
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.records import Moment, Records
@@ -36,9 +37,16 @@ class _Held:
         both = sorted([*zip(self.times, self.pieces, strict=True), *pieces.items()])
         self.times, self.pieces = [time for time, _ in both], [piece for _, piece in both]
 
-    def inside(self, window: Window) -> tuple[int, ...]:
-        """The pieces of a window."""
-        return tuple(self.pieces[bisect_left(self.times, window.start) : bisect_left(self.times, window.end)])
+    def breaks(self) -> list[int]:
+        """The places of pieces whose ids do not follow those before them."""
+        return [place for place, (one, next_) in enumerate(pairwise(self.pieces), 1) if next_ != one + 1]
+
+    def inside(self, window: Window, breaks: Sequence[int]) -> Pieces:
+        """The pieces of a window: a range where there is no break."""
+        first, until = bisect_left(self.times, window.start), bisect_left(self.times, window.end)
+        if first < until and bisect_right(breaks, first) == bisect_left(breaks, until):
+            return range(self.pieces[first], self.pieces[first] + until - first)
+        return tuple(self.pieces[first:until])
 
     def forget_before(self, time: int) -> None:
         """Keep what has this time or a later one."""
@@ -57,8 +65,9 @@ class RecordWindowsFold:
     ) -> Folded:
         folded, held = Folded(), _Held(state, first_piece)
         self._take(held, records, before.watermark, folded)
+        breaks = held.breaks()
         for window in self._windows(held.times, before.watermark, after.watermark):
-            if pieces := held.inside(window):
+            if pieces := held.inside(window, breaks):
                 folded.firings.append(Firing(window, Timing.ON_TIME, 0, 0, True, pieces, None))
         held.forget_before(END if after.watermark >= END else after.watermark - self._size)
         folded.state, folded.wake = held.kept(), self._wake(held.times, after.watermark)

@@ -18,7 +18,8 @@ from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, merged_firin
 from tidemill.engine.aggregate.ordered_fold import TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.publish.fired import Fired
-from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, check_whole, in_parts
+from tidemill.engine.publish.piece_tree import FEW, PieceTree
+from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, Run, check_whole, in_parts
 from tidemill.engine.read.fitted import told
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
@@ -63,15 +64,16 @@ class FiringResults:
         return self.writers.in_driver(left) if left.num_rows else None
 
     def _expanded(
-        self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], runs: Sequence[tuple[int, int, int]]
+        self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], runs: Sequence[Run]
     ) -> Iterator[pa.Table]:
         """Rows of pieces, once for each firing that is made of them, in parts that fit in memory."""
         each = self.one_each(sink, pieces)
         index = PieceIndex.of(each, fires, sink.keys, PIECE_ID)
-        for part in in_parts(runs, _AT_ONCE):
-            found = index.rows_of(part)
-            check_whole(sink.table, found, part)
-            rows = each.select([*sink.keys, *state_columns(sink)]).take(pa.array(found.rows))
+        check_whole(sink.table, index, runs)
+        tree = PieceTree.of(each, index, runs, lambda rows: self.one_each(sink, [rows]))
+        for part in in_parts(runs, _AT_ONCE, each=FEW):
+            found = tree.rows_of(part)
+            rows = tree.rows.select([*sink.keys, *state_columns(sink)]).take(pa.array(found.rows))
             yield _for_firings(rows, fires, found.owners)
 
     def one_each(self, sink: FiringSink, pieces: Sequence[pa.Table]) -> pa.Table:

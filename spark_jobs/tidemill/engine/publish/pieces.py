@@ -40,12 +40,17 @@ PIECE_ID = "piece_id"
 """The column of state that says which piece a row has aggregates of."""
 
 
+Run = tuple[int, int, int]
+"""Pieces of which something is made: its number, the first id and the last one."""
+
+
 @dataclass(frozen=True)
 class Expanded:
-    """Rows of pieces by their number, each with the number of what it was looked up for, in that order."""
+    """Rows of pieces by their number, each with the number of what it was looked up for, in that order, and its id."""
 
     owners: Numbers
     rows: Numbers
+    ids: Numbers
 
 
 @dataclass(frozen=True)
@@ -66,37 +71,57 @@ class PieceIndex:
         order = np.argsort(codes, kind="stable")
         return PieceIndex(codes[order], order, ids, numbers[pieces.num_rows :])
 
-    def rows_of(self, runs: Sequence[tuple[int, int, int]]) -> Expanded:
-        """The rows of these runs of pieces: each has the number of its owner, the first id and the last one."""
+    def rows_of_ids(self, keys: Numbers, ids: Numbers) -> Numbers:
+        """The rows of these pieces of these keys; all of them are there."""
+        return self.order[np.searchsorted(self.codes, keys * (len(self.ids) + 1) + np.searchsorted(self.ids, ids))]
+
+    def count(self, runs: Sequence[Run]) -> int:
+        """How many pieces of these runs are there."""
+        low, high, _ = self._bounds(runs)
+        return int((high - low).sum())
+
+    def rows_of(self, runs: Sequence[Run]) -> Expanded:
+        """The rows of these runs of pieces."""
+        low, high, owners = self._bounds(runs)
+        sizes = high - low
+        first = np.repeat(low - np.append(0, np.cumsum(sizes)[:-1]), sizes) if len(sizes) else sizes
+        places = first + np.arange(len(first))
+        return Expanded(
+            np.repeat(owners, sizes), self.order[places], self.ids[self.codes[places] % (len(self.ids) + 1)]
+        )
+
+    def _bounds(self, runs: Sequence[Run]) -> tuple[Numbers, Numbers, Numbers]:
+        """Where the pieces of each run begin and end, and the owner of each run."""
         table = np.array(runs, np.int64).reshape(-1, 3)
         owners, base = table[:, 0], self.of_owners[table[:, 0]] * (len(self.ids) + 1)
         low = np.searchsorted(self.codes, base + np.searchsorted(self.ids, table[:, 1]))
         high = np.searchsorted(self.codes, base + np.searchsorted(self.ids, table[:, 2], side="right"))
-        sizes = high - low
-        first = np.repeat(low - np.append(0, np.cumsum(sizes)[:-1]), sizes) if len(sizes) else sizes
-        return Expanded(np.repeat(owners, sizes), self.order[first + np.arange(len(first))])
+        return low, high, owners
 
 
-def check_whole(table: str, expanded: Expanded, runs: Sequence[tuple[int, int, int]]) -> None:
+def check_whole(table: str, index: PieceIndex, runs: Sequence[Run]) -> None:
     """Refuse to publish if a piece of a firing is not there, or twice.
 
     Raises:
         EngineError: the state of the table is not what its keys say.
     """
-    wanted = sum(last - first + 1 for _, first, last in runs)
-    if wanted != len(expanded.rows):
+    wanted, there = sum(last - first + 1 for _, first, last in runs), index.count(runs)
+    if wanted != there:
         raise EngineError(
-            f"state of {table} has {len(expanded.rows):,} rows of the {wanted:,} pieces that fire",
+            f"state of {table} has {there:,} rows of the {wanted:,} pieces that fire",
             fix="`tidemill doctor` checks the table; `tidemill rebuild` builds it again from the log",
         )
 
 
-def in_parts(runs: Sequence[tuple[int, int, int]], most: int) -> Iterator[Sequence[tuple[int, int, int]]]:
-    """The runs in parts of whole owners, each with at most `most` pieces, or with one owner. Owners are in order."""
-    part: list[tuple[int, int, int]] = []
+def in_parts(runs: Sequence[Run], most: int, *, each: int) -> Iterator[Sequence[Run]]:
+    """The runs in parts of whole owners, with at most `most` rows or with one owner; a run has at most `each` rows.
+
+    Owners are in order.
+    """
+    part: list[Run] = []
     size = 0
     for run in runs:
-        more = run[2] - run[1] + 1
+        more = min(run[2] - run[1] + 1, each)
         if part and size + more > most and part[-1][0] != run[0]:
             yield part
             part, size = [], 0

@@ -83,3 +83,20 @@ def test_totals_at_an_interval_are_one_row_for_each_key(tmp_path: Path, spark: A
     first = [("a", 2, 2), ("b", 2, 63)]
     assert seen == [[], first, first, first]
     checked(mill)
+
+
+def test_verify_knows_that_sums_of_doubles_depend_on_where_batches_are_cut(tmp_path: Path, spark: Any) -> None:
+    trigger = 'trigger=Repeatedly(AfterCount(3)), accumulation="accumulating_and_replacing"'
+    mill = firings(tmp_path, spark, "Tumbling('1 hour')", trigger=trigger, bounds=True, collect=False)
+    for file, old, new in (
+        ("pipelines/pipeline.py", 'Sum("amount")', 'Sum("amount / 10e0")'),
+        ("data_contracts/firings.odcs.yaml", "name: amount, logicalType: integer", "name: amount, logicalType: number"),
+    ):
+        path = tmp_path / file
+        path.write_text(path.read_text().replace(old, new))
+    mill = Mill(mill.project.load(tmp_path), spark, "firings")
+    for amounts in ([1], [2, 3]):
+        mill.feed([an_event(second, "a", amount) for second, amount in enumerate(amounts)])
+        mill.run()
+    assert [row["amount"] for row in mill.published()] == [0.1 + (0.2 + 0.3)] != [0.1 + 0.2 + 0.3]
+    checked(mill)

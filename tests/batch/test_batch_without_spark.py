@@ -67,7 +67,7 @@ TOLD = 'operation="operation", index="nth", timing="timing", last="last"'
 EARLY = "trigger=AfterWatermark(early=AfterCount(1), late=AfterCount(1)), accumulation="
 FIRINGS = {
     "TumblingBuffer(CountPolicy(3))": "",
-    "TumblingBuffer(CountPolicy(3), idle_timeout='10 s')": "",
+    "TumblingBuffer(CountPolicy(3), idle_timeout='61 s')": "",
     "SlidingBuffer(CountPolicy(4), CountPolicy(2))": "",
     "TumblingBuffer(PunctuationPolicy('marker'))": "",
     'TumblingBuffer(TimePolicy("10 s"))': "",
@@ -101,7 +101,7 @@ def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> No
         for mill in made:
             mill.feed([an_event(begin + n, user="ab"[n % 2], amount=(n % 5) - 1) for n in range(15)])
             mill.feed([an_event(begin - 3, user="c"), an_event(begin - 90), an_event(0, user="nobody"), b"{", None])
-            mill.run(clock=NOW + timedelta(seconds=begin + 60))
+            mill.run(clock=NOW + timedelta(seconds=begin * 10 + 60))
     for mill in made:
         mill.run(drain=True)
     assert here.everything() == there.everything()

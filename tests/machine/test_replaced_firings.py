@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -17,16 +18,20 @@ from machine.told import USERS, Told, disturbed, places_of
 from support.firings import firings
 from support.ordered import Batch, Record
 from support.ordered_oracle import WindowOracle
-from support.projects import NO_SPARK, NOW, Mill, an_event
+from support.projects import NO_SPARK, NOW, Mill, an_event, rows_of
 from support.short_forms import crossed, shortened
 from tidemill import AfterCount, AfterWatermark, Global, Never, Repeatedly, Sliding, Tumbling
+from tidemill.core.errors import OffsetsLost
+from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
-from tidemill.core.plan.amendments import Reason
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import micros
 from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
+from tidemill.repair.repair import repair
 from tidemill.run import batch
 
 WINDOWS = {
@@ -185,3 +190,55 @@ def test_late_records_count_after_a_longer_lateness_and_a_backfill(tmp_path: Pat
 
 def told_of(mill: Mill) -> list[tuple[str, int, int]]:
     return sorted((row["timing"], row["n"], row["amount"]) for row in mill.published())
+
+
+def test_a_primary_key_and_rules_about_the_batch_look_at_the_rows_that_there_are_afterwards(tmp_path: Path) -> None:
+    mill = replaced(tmp_path, "Tumbling('10 s')", "Repeatedly(AfterCount(1))")
+    path = tmp_path / "data_contracts" / "firings.odcs.yaml"
+    text = path.read_text()
+    for name in ("user", "window_start"):
+        line = next(line for line in text.splitlines() if f"name: {name}," in line)
+        text = text.replace(line, line.replace("required: true", "required: true, primaryKey: true"))
+    assert text.count("primaryKey: true") == 2
+    path.write_text(text)
+    mill = Mill(mill.project.load(tmp_path), NO_SPARK, "firings")
+    for amount in (1, 2):
+        mill.feed([an_event(1, "a", amount)])
+        mill.run()
+    assert [(r["n"], r["amount"]) for r in mill.published()] == [(2, 3)]
+
+
+def test_a_repair_keeps_the_rows_from_before_and_after_it(tmp_path: Path) -> None:
+    mill = replaced(tmp_path, "Tumbling('10 s')", "Repeatedly(AfterCount(1))", delay="1 hour")
+    mill.feed([an_event(1, "a", 1), an_event(2, "a", 2_000_000)])
+    mill.run()
+    path = tmp_path / "data_contracts" / "events.odcs.yaml"
+    path.write_text(path.read_text().replace("maximum: 1000000", "maximum: 3000000"))
+    done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
+    [kept] = rows_of(mill.project.table_uri("firings", "corrections"))
+    assert (json.loads(kept["before"])["amount"], json.loads(kept["after"])["amount"]) == (1, 2_000_001)
+    assert kept["key"] == '{"user": "a"}'
+
+
+def test_what_a_filter_left_out_of_the_first_firing_was_never_there_and_is_not_removed(tmp_path: Path) -> None:
+    mill = replaced(tmp_path, "Tumbling('10 s')", "Repeatedly(AfterCount(1))", delay="1 hour")
+    path = tmp_path / "pipelines" / "pipeline.py"
+    path.write_text(path.read_text().replace(".publish(", '.filter("amount < 10").publish('))
+    mill = Mill(mill.project.load(tmp_path), NO_SPARK, "firings")
+    mill.feed([an_event(second, "a", 50) for second in (1, 11, 21)])
+    mill.run()
+    assert not Path(mill.project.published_uri("firings")).exists()
+
+
+def test_a_backfill_that_lacks_records_says_that_later_offsets_do_not_help(tmp_path: Path) -> None:
+    mill = replaced(tmp_path, "Tumbling('10 s')", "Repeatedly(AfterCount(1))", partitions=1)
+    for second in range(3):
+        mill.feed([an_event(second, "a", 1)])
+        mill.run()
+    mill.log.trim("events", 0, 2)
+    with pytest.raises(
+        OffsetsLost, match="all of the log is needed, because rows of firings are updated in firings"
+    ) as error:
+        done(backfill(an_amendment(mill), OfOffsets(since={TopicPartition("events", 0): 2}, until={})))
+    assert "name later offsets" not in error.value.fix
+    assert "tidemill rebuild firings --accept-loss" in error.value.fix

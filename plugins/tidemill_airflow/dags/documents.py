@@ -87,7 +87,7 @@ def _rows_of(sink: Sink) -> str:
             said = f"{table}: {each}, published {trigger.text}{late}"
         case FiringSink(keys=keys):
             each = "".join(f", for each {code(key)}" for key in keys)
-            what = "window, updated by each firing" if sink.replaces else "firing"
+            what = "window" if sink.replaces else "firing"
             said = f"{table}: one row for each {what}{each}: {sink.text}"
         case RowSink():
             said = f"{table}: each row once, as it is"

@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.sinks import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.history.past import Past
@@ -206,6 +206,8 @@ class _Checking:
     def _differences(self, attempt: Attempt, job: DataFrame | None, found: DataFrame | None) -> Differences:
         if not isinstance(self.sink, WindowedSink):
             now = found if found is None else self.earlier.without_rows(found)
+            if updates_rows(self.sink):
+                return different_windows(self.spark.session, self.sink, job, now)
             return different_rows(self.spark.session, self.sink, job, now)
         fires = partial(self._sessions, attempt) if self.sink.merging else self._closed
         expected = None if job is None else query(self.spark.session, merged_windows(ROWS, self.sink), fires(job))

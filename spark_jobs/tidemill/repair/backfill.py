@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.sinks import AppendedSink, WindowedSink
+from tidemill.core.bind.sinks import SingleSink, WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
 from tidemill.core.history.lineage import with_superseded
@@ -194,7 +194,7 @@ def _job_of(amendment: AmendmentJob, view: View, held: _Held) -> Backfill:
     _check_sessions(amendment, view.position, covers)
     job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, held.ranges)
     job = job if held.replaying is None else held.replaying.of_job(job)
-    if any(isinstance(sink, AppendedSink) for sink in amendment.flow.sinks):
+    if any(isinstance(sink, SingleSink) for sink in amendment.flow.sinks):
         superseded = superseded_by_backfills(amendment, amendment.ledger.past())
         job = replace(job, supersedes=with_superseded(job.supersedes, superseded))
     left = sum(_left_of(amendment, view, job).values())

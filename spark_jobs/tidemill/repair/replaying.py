@@ -68,8 +68,8 @@ class Replaying:
             reason = f"; all of the log is needed, because {self.why}" if self.why else ""
             raise OffsetsLost(
                 f"{error.message}{reason}; firings follow from all records before them, so that none can be left out",
-                fix="name later offsets or times; or compute all from what is left of the log, with `tidemill rebuild "
-                f"{pipeline} --accept-loss`",
+                fix=("" if self.why else "name later offsets or times; or ")
+                + f"compute all from what is left of the log, with `tidemill rebuild {pipeline} --accept-loss`",
             ) from error
         return ranges
 
@@ -97,7 +97,7 @@ def _not_from(amendment: AmendmentJob, now: Position, before: SliceSet, since: i
     for sink in (sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)):
         first = amendment.ledger.past().first
         if sink.replaces and first is not None and since > first.batch_id:
-            return f"rows of {sink.table} are updated, and what they were before batch {since} is not kept"
+            return f"rows of firings are updated in {sink.table}, and what they were before batch {since} is not kept"
         meant = now.first_of_meaning(sink.table)
         if since < meant and _kept_something(amendment, sink, before):
             return (

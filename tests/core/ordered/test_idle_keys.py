@@ -9,10 +9,12 @@ from support.ordered_oracle import buffered
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.firing import Wake
+from tidemill.core.ordered.idle_keys import ForgettingFold
 from tidemill.core.ordered.machine import machine_of
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.time.panes import Window
+from tidemill.core.time.watermarks import BEGINNING
 
 TWO = TumblingBuffer(CountPolicy(2), idle_timeout="10 us")
 CLOCK = TimePolicy("10 us", clock="batch_clock")
@@ -72,6 +74,16 @@ def test_what_was_due_before_a_key_is_forgotten_fires_and_nothing_after() -> Non
         (Window(110, 120), 0),
     ]
     assert again.wake == Wake(clock=1_010)
+
+
+def test_keys_that_another_declaration_kept_are_looked_at_when_this_one_would_forget_them() -> None:
+    fold = machine_of(TWO)
+    assert isinstance(fold, ForgettingFold)
+    plain = story_of(TumblingBuffer(CountPolicy(2)), (100, of_values(1)))
+    assert fold.woken(plain.state, plain.wake) == Wake(clock=BEGINNING)
+    longer = story_of(TumblingBuffer(CountPolicy(2), idle_timeout="1 day"), (100, of_values(1)))
+    assert fold.woken(longer.state, longer.wake) == Wake(clock=111)
+    assert fold.woken(None, Wake(5)) == Wake(5)
 
 
 def test_a_timeout_may_come_and_go_while_keys_are_open() -> None:
@@ -134,8 +146,12 @@ def _fields(plain: TumblingBuffer | SlidingBuffer) -> tuple[object, ...]:
         (lambda: TumblingBuffer(CountPolicy(2), idle_timeout=5), "idle_timeout: not a duration: 5"),
         (lambda: TumblingBuffer(CountPolicy(2), idle_timeout="0 s"), "longer than nothing, found '0 s'"),
         (lambda: SlidingBuffer(CountPolicy(2), idle_timeout=""), "idle_timeout: not a duration: ''"),
-        (lambda: TumblingBuffer(TimePolicy("1 s"), idle_timeout="1 day"), "the watermark ends what they keep"),
-        (lambda: TumblingBuffer(CLOCK, idle_timeout="9 us"), "shorter than time 10 us of batch clock"),
+        (lambda: TumblingBuffer(TimePolicy("1 s"), idle_timeout="1 day"), "they would be forgotten before they fire"),
+        (lambda: TumblingBuffer(TimePolicy("1 s"), True, "1 day"), "they would be forgotten before they fire"),
+        (lambda: TumblingBuffer(CLOCK, idle_timeout="1 day"), "keep nothing for long in a buffer by time 10 us"),
+        (lambda: SlidingBuffer(CLOCK, idle_timeout="1 day"), "keep nothing for long in a buffer by time 10 us"),
+        (lambda: TumblingBuffer(CountPolicy(1), idle_timeout="1 day"), "keep nothing for long in a buffer by count 1"),
+        (lambda: TumblingBuffer(CLOCK, True, "9 us"), "shorter than time 10 us of batch clock"),
         (lambda: SlidingBuffer(CountPolicy(5), CLOCK, idle_timeout="9 us"), "shorter than time 10 us"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import Sink, StatefulSink
+from tidemill.core.bind.sinks import Sink, StatefulSink, updates_rows
 from tidemill.core.contract.contract import Severity
 
 if TYPE_CHECKING:
@@ -113,5 +113,5 @@ def _aggregate(flow: Flow, windowed: list[StatefulSink]) -> StepOfBatch:
 
 def _write(sink: Sink) -> str:
     sent = f", then sent to {sink.topic}" if sink.topic else ""
-    how = f"upsert by {', '.join(sink.row_key)}" if sink.row_key else "append"
+    how = f"upsert by {', '.join(sink.row_key) or 'nothing: there is one row'}" if updates_rows(sink) else "append"
     return f"{sink.table}: {how}{sent}"

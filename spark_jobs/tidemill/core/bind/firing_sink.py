@@ -179,7 +179,7 @@ class FiringSink:
     def text(self) -> str:
         """When its windows fire, for people."""
         fires = f", firing {self.window.trigger}" if isinstance(self.window, EventWindows) else ""
-        return f"{self.declared}{fires}"
+        return f"{self.declared}{fires}{', each updating the row of its window' if self.replaces else ''}"
 
     @property
     def legacy_shape(self) -> Mapping[str, str]:

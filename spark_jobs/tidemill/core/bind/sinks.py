@@ -173,8 +173,8 @@ Sink = WindowedSink | RowSink | FiringSink
 StatefulSink = WindowedSink | FiringSink
 """A table whose results need what earlier batches have aggregated."""
 
-AppendedSink = RowSink | FiringSink
-"""A table whose rows come from single batches: records, and firings."""
+SingleSink = RowSink | FiringSink
+"""A table of single records or firings: a backfill computes whole batches of it again."""
 
 
 def updates_rows(sink: Sink) -> TypeGuard[StatefulSink]:

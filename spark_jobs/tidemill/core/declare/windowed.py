@@ -163,7 +163,7 @@ class AggregatedStream:
             accumulation: how the firings of a window relate, if it may fire more than once: "discarding" publishes what
                 came since the last firing, "accumulating" all so far, "accumulating_and_retracting" also takes the last
                 firing back, as rows whose `operation` is "delete", "accumulating_and_replacing" updates its row.
-            topic: a topic of Kafka to which each row is sent, too, as JSON; by window and key, unless it is a firing.
+            topic: a topic of Kafka to which each row is sent, too, as JSON; by window and key, appended firings by key.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
             index: a number that counts the firings of a window from 0; it and the following need such a trigger.
             last: a boolean column: whether no other firing of the window follows.

@@ -47,7 +47,9 @@ class TumblingBuffer:
                 f"a buffer that flushes by {self.flush} has no empty windows to emit",
                 fix='leave out emit_empty, or flush by TimePolicy("1 minute")',
             )
-        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.flush))
+        by_clock = isinstance(self.flush, TimePolicy) and self.flush.uses_clock and not self.emit_empty
+        ends = by_clock or self.flush == CountPolicy(1)
+        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.flush, ends=ends))
 
     @property
     def timeout(self) -> int | None:
@@ -108,7 +110,8 @@ class SlidingBuffer:
                 f"evict and trigger compare different attributes: {' and '.join(sorted(deltas))}",
                 fix="compare the same attribute in both, or choose another policy for one of them",
             )
-        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.evict, self.trigger))
+        ends = isinstance(self.evict, TimePolicy) and self.evict.uses_clock
+        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.evict, self.trigger, ends=ends))
 
     @property
     def timeout(self) -> int | None:
@@ -126,17 +129,21 @@ def _check_policy(policy: object, name: str) -> None:
         )
 
 
-def _timeout(given: str | timedelta | None, *policies: Policy) -> timedelta | None:
-    """The timeout as a duration, if it goes with the policies: what time flushes must not be forgotten before that."""
+def _timeout(given: str | timedelta | None, *policies: Policy, ends: bool) -> timedelta | None:
+    """The timeout as a duration, if there is something to forget, and if it is forgotten after it was due to fire.
+
+    `ends` says that what a key keeps ends without a timeout.
+    """
     if given is None:
         return None
-    timeout = positive_duration(given, "idle_timeout")
-    for policy in policies:
-        if not isinstance(policy, TimePolicy):
-            continue
+    timeout, policy = positive_duration(given, "idle_timeout"), policies[0]
+    if ends:
+        raise DeclarationError(f"keys keep nothing for long in a buffer by {policy}", fix="leave out idle_timeout")
+    for policy in (each for each in policies if isinstance(each, TimePolicy)):
         if not policy.uses_clock:
             raise DeclarationError(
-                f"keys have no idle_timeout in a buffer by {policy}: the watermark ends what they keep",
+                f"idle_timeout is by the clock of batches, and in a buffer by {policy} records wait for the watermark: "
+                "they would be forgotten before they fire",
                 fix="leave out idle_timeout",
             )
         if micros(timeout) < policy.micros:

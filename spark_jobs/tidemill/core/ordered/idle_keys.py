@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tidemill.core.ordered.firing import Folded, State, Wake
 from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.time.watermarks import BEGINNING
 
 _USED = "used"
 """What a state has besides that of the fold: the clock at which the last record of the key arrived, in microseconds."""
@@ -23,7 +24,7 @@ class ForgettingFold:
     """Folds as `inner` does, and forgets a key once the clock of batches is later than its last record by `timeout`.
 
     Time passes for the key up to that moment, and not beyond it: what is due until then fires. The next record begins
-    anew. A state without a clock, from before the declaration had a timeout, counts as just used.
+    anew. A state without a clock, from before the declaration had a timeout, counts as used when it is first looked at.
     """
 
     def __init__(self, inner: Fold, timeout: int) -> None:
@@ -40,6 +41,16 @@ class ForgettingFold:
             return folded
         used = max(used, before.clock) if records.times else used
         return self._until(state, used, before, after, records, first_piece)
+
+    def woken(self, state: State | None, wake: Wake) -> Wake:
+        """When a key must be looked at that a batch before left with this `wake`, perhaps by another declaration.
+
+        One whose clock nobody noted yet must be looked at in any batch: its time begins then.
+        """
+        if state is None:
+            return wake
+        clock = state[_USED] + self._timeout + 1 if _USED in state else BEGINNING
+        return Wake(wake.watermark, clock if wake.clock is None else min(wake.clock, clock))
 
     def _until(  # noqa: PLR0913, PLR0917  a fold, and when the key was used
         self,

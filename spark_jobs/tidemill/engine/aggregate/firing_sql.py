@@ -27,7 +27,7 @@ FIRING = "_firing"
 START, END = "_start", "_end"
 """The bounds of the window that fires, in microseconds; null where it has none."""
 
-TIMING, INDEX, LAST, OPERATION = "_timing", "_index", "_last", "_operation"
+_TOLD = TIMING, INDEX, LAST, OPERATION = "_timing", "_index", "_last", "_operation"
 """What is told of a firing (`FiringColumns`)."""
 
 OF_FIRING: Mapping[str, pa.DataType] = {
@@ -126,18 +126,26 @@ def nothing_folded(rows: DataFrame, sink: FiringSink) -> DataFrame:
 def merged_firings(state: str, sink: FiringSink) -> str:
     """A statement: the rows to publish, in the types of the contract, and which values do not fit.
 
+    The state is that of `finished_firings`.
+    """
+    kept, rows = finished_firings(state, sink)
+    names = (sink.told.timing, sink.told.index, sink.told.last, sink.told.operation)
+    published = [renamed(of, name) for of, name in zip(_TOLD, names, strict=True) if name is not None]
+    return select([*published, *fitted(sink.computed, beyond(sink))], rows, where=kept)
+
+
+def finished_firings(state: str, sink: FiringSink) -> tuple[str, str]:
+    """Whether a row is published, and a statement: firings with their results, in the types that these have.
+
     The state has partial aggregates of pieces, once for each `FIRING` that is made of them, with its `START` and `END`.
     """
     of_firing = [renamed(f"max({column})", column) for column in OF_FIRING]
     parts = [renamed(text, name) for name, text in merges(sink).items()]
     merged = select([FIRING, *map(quoted, sink.keys), *of_firing, *parts], state, group_by=[FIRING, *sink.keys])
     values = finished_values(sink, [f"timestamp_micros({bound})" for bound in (START, END)])
-    told = {name: name for name in (TIMING, INDEX, LAST, OPERATION)}
+    told = {name: name for name in _TOLD}
     finished = select([renamed(value, c) for c, value in {**values, **told}.items()], merged)
-    kept, rows = results(finished, sink, carried=list(told))
-    names = (sink.told.timing, sink.told.index, sink.told.last, sink.told.operation)
-    published = [renamed(of, name) for of, name in zip(told, names, strict=True) if name is not None]
-    return select([*published, *fitted(sink.computed, beyond(sink))], rows, where=kept)
+    return results(finished, sink, carried=_TOLD)
 
 
 def _plain(fold: OrderedFold) -> Encode:

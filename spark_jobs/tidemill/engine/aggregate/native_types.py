@@ -18,7 +18,7 @@ from tidemill.core.time.calendar import CalendarPanes
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.aggregate_sql import partials_of, results
 from tidemill.engine.aggregate.branches import HIDDEN, Branch, branches_of, columns_of
-from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, columns_left, grouped_pieces, merged_firings
+from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, columns_left, finished_firings, grouped_pieces
 from tidemill.engine.aggregate.native_pass import Aggregation
 from tidemill.engine.aggregate.native_plan import FOLDED, LeftToSpark, natively, pass_anywhere
 from tidemill.engine.aggregate.table_types import check_published, check_state, where_published
@@ -62,7 +62,6 @@ def _check(flow: Flow, sink: Sink, found: _Types, uris: Uris) -> None:
         for field in found.over:
             check_numbers(where, field.name, sink.aggregates[field.name], field.type)
         check_state(flow, sink, uris, {field.name: field.type for field in found.state})
-    if isinstance(sink, WindowedSink):
         columns = tuple(field.name for field in sink.computed)
     there = {field.name.lower(): field.type for field in found.published}
     for name in columns:
@@ -125,7 +124,7 @@ def _of_firings(sink: FiringSink, rows: Fields, aggregation: Aggregation) -> _Ty
     pieces = natively(grouped_pieces(sink), (*(f for f in aggregation.given.output if f.name in left), *FOLDED))
     state = _named(pieces.output, [*sink.keys, *partials_of(sink)])
     firings = (Field(name=FIRING, type=Scalar.LONG), *schema_fields(pa.schema(OF_FIRING)))
-    published = natively(merged_firings(ROWS, sink), (*state, *firings)).output
+    published = natively(finished_firings(ROWS, sink)[1], (*state, *firings)).output
     return _Types(over=_over(sink, aggregation.given.output), state=state, published=published)
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.ordered.alive import pieces_of
 from tidemill.core.ordered.firing import Firing, Folded, Reason, State, Wake
 from tidemill.core.ordered.foldable import Ordered
+from tidemill.core.ordered.idle_keys import ForgettingFold
 from tidemill.core.ordered.kept import runs_of
 from tidemill.core.ordered.machine import Machine, machine_of
 from tidemill.core.ordered.records import Records
@@ -96,7 +97,7 @@ class OrderedFold:
         """The rows of one key, from `first` to `last`, epoch by epoch; time passes in between."""
         kept, at, row = _Kept(None, Wake()), 0, first
         if (told := rows.kept[first]) is not None:
-            kept, first = _kept(told), first + 1
+            kept, first = self._kept(told), first + 1
         before = kept
         while first < last:
             epoch = rows.epochs[first]
@@ -107,6 +108,12 @@ class OrderedFold:
         kept, _ = self._let_time_pass(kept, at, len(self.history.epochs), row, found)
         if kept is not before:
             found.key(row, kept)
+
+    def _kept(self, told: str) -> _Kept:
+        """What a key kept, as text; it may have been kept when the declaration had another timeout, or none."""
+        read, machine = _decode(told), self._machine
+        wake = Wake(*read["wake"])
+        return _Kept(read["state"], machine.woken(read["state"], wake) if isinstance(machine, ForgettingFold) else wake)
 
     def _let_time_pass(self, kept: _Kept, at: int, until: int, row: int, found: _Found) -> tuple[_Kept, int]:
         """Fold without records in each epoch before `until` that the key waits for."""
@@ -247,11 +254,6 @@ def _firing(firing: Firing, number: int) -> str:
 
 def _bounds(window: Window | None) -> list[int] | None:
     return None if window is None else [window.start, window.end]
-
-
-def _kept(told: str) -> _Kept:
-    read = _decode(told)
-    return _Kept(read["state"], Wake(*read["wake"]))
 
 
 def _numbers(column: pa.ChunkedArray) -> Numbers:

@@ -24,7 +24,7 @@ from tidemill.core.sql.text import quoted, renamed
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.aggregate_sql import partials_of, results
 from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
-from tidemill.engine.aggregate.firing_sql import OF_FIRINGS, merged_firings
+from tidemill.engine.aggregate.firing_sql import OF_FIRINGS, finished_firings
 from tidemill.engine.aggregate.table_types import check_published, check_state, where_published
 from tidemill.engine.aggregate.time_zones import check_zone
 from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
@@ -93,7 +93,9 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
             *(F.expr(renamed(t, n)) for n, t in partials_of(sink).items())
         )
         check_state(flow, sink, uris, _types_of(state))
-        published = query(session, merged_firings(ROWS, sink), state.selectExpr("*", *OF_FIRINGS))
+        _, text = finished_firings(ROWS, sink)
+        published = query(session, text, state.selectExpr("*", *OF_FIRINGS))
+        columns = tuple(f.name for f in sink.computed)
     else:
         _check_numbers(rows, sink, where)
         check_zone(session, sink, where)

@@ -158,7 +158,7 @@ class Beside:
         Raises:
             TableDamaged: a file of the table is missing or damaged.
         """
-        if isinstance(self.sink, WindowedSink):
+        if not self.is_of_rows:
             return None
         wanted = tuple(columns)
         if self._in_driver:

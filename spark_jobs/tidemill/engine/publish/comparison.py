@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.core.bind.sinks import AppendedSink, WindowedSink
+from tidemill.core.bind.sinks import SingleSink, StatefulSink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar, ddl
 from tidemill.core.sql.text import quoted
 
@@ -39,15 +39,16 @@ class Differences:
 
 
 def different_windows(
-    session: SparkSession, sink: WindowedSink, expected: DataFrame | None, found: DataFrame | None
+    session: SparkSession, sink: StatefulSink, expected: DataFrame | None, found: DataFrame | None
 ) -> Differences:
-    """Compare rows of windows by window and key.
+    """Compare rows that are updated, those of windows or of their newest firings, by window and key.
 
     Doubles may differ in the last places; aggregates that are approximate each time are not compared.
     """
     keys = list(sink.row_key)
     approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
-    fields = [f for f in sink.computed if f.name not in approximate]
+    told = sink.computed if isinstance(sink, WindowedSink) else sink.contract.fields
+    fields = [f for f in told if f.name not in approximate]
     left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there", "1 AS e__nth")
     of_key = ", ".join(quoted("f_" + k) for k in keys) or "true"
     # A row that is there once more than it should be matches none.
@@ -61,7 +62,7 @@ def different_windows(
 
 
 def different_rows(
-    session: SparkSession, sink: AppendedSink, expected: DataFrame | None, found: DataFrame | None
+    session: SparkSession, sink: SingleSink, expected: DataFrame | None, found: DataFrame | None
 ) -> Differences:
     """Compare rows as multisets, without any key."""
     fields = list(sink.contract.fields)

@@ -20,41 +20,43 @@ _START = "_start"
 
 
 class _Told(msgspec.Struct):
-    """Of what is told of a firing: its number within its task, its window, and the starts of those it replaces."""
+    """Of what is told of a firing: its number within its task and of its window, this window, and those it replaces."""
 
     n: int
+    index: int
     window: tuple[int, int] | None
     replaces: list[int] = []
 
 
 class _Event(NamedTuple):
-    """What happened to a window, in the order of sorting: it fired, or another one that fired took its place."""
+    """What happened to a window, in the order of sorting: it fired the nth time, or another one took its place."""
 
     part: int
     n: int
     fires: bool
     row: int
     start: int | None
+    nth: int
 
 
 def _events(parts: Sequence[int], told: Iterable[_Told]) -> Iterator[_Event]:
     """What happened to windows. Firings of one key are told in their order; Spark may have mixed several keys."""
     for row, (part, each) in enumerate(zip(parts, told, strict=True)):
         for start in each.replaces:
-            yield _Event(part, each.n, False, row, start)
-        yield _Event(part, each.n, True, row, None if each.window is None else each.window[0])
+            yield _Event(part, each.n, False, row, start, each.index)
+        yield _Event(part, each.n, True, row, None if each.window is None else each.window[0], each.index)
 
 
 @dataclass(frozen=True)
 class Fired:
     """The firings to publish, by key and with what is told of each (`TOLD`).
 
-    `touched` has key and start of each window that fired, or whose place another one took, some of them twice; None
-    where rows are appended.
+    `before` has key and start of each window that may have a row from an earlier batch, and that fired again, or whose
+    place another one took; None where rows are appended.
     """
 
     rows: pa.Table
-    touched: pa.Table | None = None
+    before: pa.Table | None = None
 
     @staticmethod
     def of(sink: FiringSink, parts: Sequence[pa.Table]) -> Fired | None:
@@ -70,25 +72,26 @@ class Fired:
         keys = {key: found[key].take(owners) for key in sink.keys}
         windows = pa.table({**keys, _START: pa.array([event.start for event in events], pa.int64())})
         numbers = numbered(windows, windows.column_names)
-        # The sort is stable: the last event of each window comes last.
+        # The sort is stable: events of a window stay in their order.
         order = np.argsort(numbers, kind="stable")
-        last = order[np.append(numbers[order][1:] != numbers[order][:-1], True)]
+        edges = numbers[order][1:] != numbers[order][:-1]
+        last, first = order[np.append(edges, True)], order[np.append(True, edges)]
         fired = [events[event].row for event in last if events[event].fires]
-        return Fired(found.take(pa.array(fired, pa.int64())), windows)
+        old = [event for event in first.tolist() if events[event].nth or not events[event].fires]
+        return Fired(found.take(pa.array(fired, pa.int64())), windows.take(pa.array(old, pa.int64())))
 
     def without(self, sink: FiringSink, staged: pa.Table) -> pa.Table:
-        """The touched windows by their row key, without those that are staged to be published.
+        """The windows of `before` by their row key, without those that are staged to be published.
 
         Where there is one row for all records, a row of some other column stands for it.
         """
-        assert self.touched is not None
+        assert self.before is not None
         if not sink.row_key:
-            return self.touched.slice(0, 0 if staged.num_rows else 1)
-        columns = {key: self.touched[key].cast(staged.schema.field(key).type) for key in sink.keys}
+            return self.before.slice(0, 0 if staged.num_rows else 1)
+        columns = {key: self.before[key].cast(staged.schema.field(key).type) for key in sink.keys}
         if sink.bounds:
-            columns = {sink.bounds[0]: self.touched[_START].cast(staged.schema.field(sink.bounds[0]).type), **columns}
-        touched = pa.table(columns)
-        there = np.ones(touched.num_rows, np.bool_)
-        there[with_key_of(touched, staged, sink.row_key)] = False
-        rows = touched.filter(pa.array(there))
-        return rows.group_by(list(sink.row_key)).aggregate([])
+            columns = {sink.bounds[0]: self.before[_START].cast(staged.schema.field(sink.bounds[0]).type), **columns}
+        before = pa.table(columns)
+        gone = np.ones(before.num_rows, np.bool_)
+        gone[with_key_of(before, staged, sink.row_key)] = False
+        return before.filter(pa.array(gone))

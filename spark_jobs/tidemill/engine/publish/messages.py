@@ -20,14 +20,14 @@ def messages(item: SinkRows) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Key and value of each row: its key columns, and the columns of its contract. A row without keys has no key.
 
     Rows that are removed come first, without a value; then all others in the order of `_order`. Firings have the key
-    that they are about. Times are RFC 3339 in UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite
-    numbers are null.
+    that they are about and, if they update rows, their window. A row without a key cannot be removed. Times are RFC
+    3339 in UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite numbers are null.
     """
     sink, columns = item.sink, item.sink.contract.columns
     row_key = sink.row_key
     if isinstance(sink, FiringSink) and not sink.replaces:
         row_key = tuple(key for key in sink.keys if key in columns)
-    if item.gone is not None:
+    if item.gone is not None and row_key:
         for key, _ in _encoded(item.gone, row_key, row_key, ()):
             yield key, None
     yield from _encoded(item.staged, columns, row_key, _order(sink))

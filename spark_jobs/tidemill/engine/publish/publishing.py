@@ -1,6 +1,6 @@
 """Step 6 of a batch: writes to the tables that readers see, once for each, with the batch as its transaction.
 
-live, repair      windows are upserted, rows appended
+live, repair      windows are upserted, and so are firings that update rows; other rows are appended
 backfill          rows wait in tables that nobody reads; its last batch replaces windows and rows
 rewind            every table goes back to an earlier version
 """
@@ -181,7 +181,7 @@ class Publisher(TableWriter):
     def _upsert(self, sink: StatefulSink, staged: StagedRows, gone: StagedRows | None) -> None:
         removed = None if gone is None else self.writers.for_writer(gone, staged.writer)
         within = _around(sink, staged, removed)
-        if isinstance(self.plan.work, Repair) and isinstance(sink, WindowedSink):
+        if isinstance(self.plan.work, Repair):
             self._keep_values(sink, staged, removed, within)
 
         def write(table: Table[Any], transaction: Transaction) -> Written:
@@ -199,7 +199,7 @@ class Publisher(TableWriter):
 
         self._write(self.uris.published_table(sink), staged, write)
 
-    def _keep_values(self, sink: WindowedSink, staged: StagedRows, removed: StagedRows | None, within: Between) -> None:
+    def _keep_values(self, sink: StatefulSink, staged: StagedRows, removed: StagedRows | None, within: Between) -> None:
         """Keep the old and the new values of windows that a repair is about to change."""
         spec, published = self.uris.corrections(), self.uris.published_table(sink)
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})

@@ -1,4 +1,4 @@
-"""The changes of a repair in published windows: each row before and after."""
+"""The changes of a repair in published rows of windows and firings: each row before and after."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.tables.arrow_types import arrow_schema
 
@@ -28,7 +28,7 @@ _ENCODE = json.JSONEncoder(default=str, ensure_ascii=False, sort_keys=True).enco
 
 
 def corrections(  # noqa: PLR0913  what was, what is, and who changed it
-    sink: WindowedSink,
+    sink: StatefulSink,
     before: pa.Table,
     after: pa.Table,
     *,
@@ -56,7 +56,7 @@ def corrections(  # noqa: PLR0913  what was, what is, and who changed it
     return rows.select(schema.names).cast(schema)
 
 
-def _removed(sink: WindowedSink, before: pa.Table, gone: pa.Table) -> pa.Table:
+def _removed(sink: StatefulSink, before: pa.Table, gone: pa.Table) -> pa.Table:
     """The rows that are removed."""
     keys = set(_keys(_texts(gone, sink.row_key), sink.row_key))
     there = pa.array([key in keys for key in _keys(_texts(before, sink.row_key), sink.row_key)], pa.bool_())
@@ -72,11 +72,11 @@ def _removed(sink: WindowedSink, before: pa.Table, gone: pa.Table) -> pa.Table:
     )
 
 
-def _starts(sink: WindowedSink, rows: pa.Table) -> pa.Array:
+def _starts(sink: StatefulSink, rows: pa.Table) -> pa.Array:
     return pa.nulls(rows.num_rows, _MOMENT) if sink.start is None else rows[sink.start].cast(_MOMENT)
 
 
-def _changed(sink: WindowedSink, before: pa.Table, after: pa.Table) -> pa.Table:
+def _changed(sink: StatefulSink, before: pa.Table, after: pa.Table) -> pa.Table:
     """The rows that are published anew."""
     columns = sink.contract.columns
     new, there = _texts(after, columns), _texts(before, columns) if before.num_rows else {}

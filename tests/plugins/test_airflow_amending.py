@@ -47,6 +47,32 @@ def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad
         dag.params.get_param(name).resolve(bad)
 
 
+@pytest.mark.parametrize("much", [10**30, 2**64, 1e30, 1e308])
+def test_every_number_of_every_form_has_a_greatest_value(flow: Flow, much: float) -> None:
+    """Airflow cannot send a whole number above 2**64 to a task: its process would die in each of its tries."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    from tidemill_airflow.factory import _ids_of
+
+    numbers = 0
+    for make in _ids_of("page_views").values():
+        params = make(pipeline_dag(flow, "/srv/shop", "/srv/lake")).params
+        for name in params:
+            param = params.get_param(name)
+            if not {"integer", "number"}.isdisjoint(_types(param.schema)):
+                numbers += 1
+                assert param.schema["maximum"] <= 2**63 - 1, name
+                with pytest.raises(ParamValidationError):
+                    param.resolve(much)
+                param.resolve(param.schema["maximum"])
+    assert numbers >= 11
+
+
+def _types(schema: Any) -> list[str]:
+    found = schema.get("type", [])
+    return [found] if isinstance(found, str) else list(found)
+
+
 def test_a_task_that_goes_back_lets_live_runs_go_first(flow: Flow) -> None:
     from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
     from tidemill_airflow.dags.pipeline import make_dag

@@ -137,3 +137,19 @@ def test_run_of_a_schedule_gets_no_id(a_run: Callable[..., Any]) -> None:
     run.dag = SimpleNamespace(tasks=[SimpleNamespace(pool="tidemill.sums")])
     listener.on_dag_run_running(dag_run=run)
     assert run.conf == {"max_batches": 2}
+
+
+def test_numbers_that_no_task_can_be_told_become_texts(a_run: Callable[..., Any]) -> None:
+    """Airflow lets a run have fields that its form does not know, and a task that gets them never begins."""
+    from tidemill_airflow.scheduler import listener
+
+    run = a_run()
+    run.dag = SimpleNamespace(tags={"tidemill"}, tasks=[])
+    run.conf = {"max_recrods": 10**30, "some": [{"other": -(10**6_000)}, 2**64 - 1, True, 0.5], "max_batches": 2}
+    listener.on_dag_run_running(dag_run=run)
+    big, other = "a whole number of 100 bits", "a whole number of 19932 bits"
+    assert run.conf == {"max_recrods": big, "some": [{"other": other}, 2**64 - 1, True, 0.5], "max_batches": 2}
+    run.dag = SimpleNamespace(tags={"other"}, tasks=[])
+    run.conf = {"theirs": 10**30}
+    listener.on_dag_run_running(dag_run=run)
+    assert run.conf == {"theirs": 10**30}

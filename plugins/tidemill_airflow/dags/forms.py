@@ -11,9 +11,19 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from tidemill.core.log.offsets import MAX_OFFSET
 from tidemill_airflow.tasks.asked import ASK, CANCEL, DO, FROM_NOW, GONE, PLAN, RESUME, SHOW
 
 WHAT, WHICH, LIMITS, WHO = "What to do", "Which records", "Limits", "Who and why"
+
+MOST_RECORDS = 2**53 - 1
+"""The greatest count that forms take: browsers know whole numbers exactly up to here.
+
+Every number of a form has a maximum. Airflow accepts any whole number for a run, but cannot send one above 2**64 to the
+process of a task: the process ends before it has begun, in every try, and no other run of the DAG starts meanwhile.
+"""
+
+_MOST_PARTITIONS = 2**31 - 1
 
 _MODES = {
     PLAN: "plan only: say what would happen, and change nothing",
@@ -68,8 +78,8 @@ def replay_form(topics: Sequence[str], tables: Sequence[str]) -> dict[str, Param
         "since": _time("Put aside from", WHICH, "At this time or later, by the clock of the batch."),
         "until": _time("Put aside before", WHICH, "By the clock of the batch."),
         "topic": _text("Topic", WHICH, "Empty: all topics.", examples=list(topics)),
-        "partition": _number("Partition", WHICH, "Empty: all partitions.", least=0),
-        "offset": _number("Offset", WHICH, "Empty: all offsets.", least=0),
+        "partition": _number("Partition", WHICH, "Empty: all partitions.", least=0, most=_MOST_PARTITIONS),
+        "offset": _number("Offset", WHICH, "Empty: all offsets.", least=0, most=MAX_OFFSET),
         **_batch_records(),
         **_who("Empty: the user of Airflow who triggers the run."),
     }
@@ -93,6 +103,7 @@ def decision_form() -> dict[str, Param]:
             WHAT,
             "For accept, divert and retry: the batch that you looked at. Another batch is never decided about.",
             least=1,
+            most=MAX_OFFSET,
         ),
         "partitions": _text("Lost partitions", WHAT, "For gone: TOPIC-PARTITION, several with commas."),
         **_who(),
@@ -108,6 +119,7 @@ def rewind_form() -> dict[str, Param]:
             WHAT,
             "Later batches are taken back. 0: before the first batch. The plan without a batch lists the newest ones.",
             least=0,
+            most=MAX_OFFSET,
         ),
         **_who(),
     }
@@ -134,7 +146,13 @@ def verify_form() -> dict[str, Param]:
             section=scope,
         ),
         "seed": Param(
-            0, type="integer", title="Seed", description="The same seed chooses the same windows.", section=scope
+            0,
+            type="integer",
+            minimum=-MOST_RECORDS,
+            maximum=MOST_RECORDS,
+            title="Seed",
+            description="The same seed chooses the same windows.",
+            section=scope,
         ),
     }
 
@@ -170,8 +188,8 @@ def _who(nobody: str = "Empty: the user of Airflow who triggers the run, if Airf
 
 
 def _batch_records() -> dict[str, Param]:
-    found = _number("Most records in a batch", LIMITS, "Empty: the limit of the project.", least=1)
-    return {"batch_records": found}
+    empty = "Empty: the limit of the project."
+    return {"batch_records": _number("Most records in a batch", LIMITS, empty, least=1, most=MOST_RECORDS)}
 
 
 def _loss() -> Param:
@@ -192,5 +210,6 @@ def _time(title: str, section: str, description: str) -> Param:
     return _text(title, section, description, format="date-time")
 
 
-def _number(title: str, section: str, description: str, *, least: int) -> Param:
-    return Param(None, type=["null", "integer"], minimum=least, title=title, description=description, section=section)
+def _number(title: str, section: str, description: str, *, least: int, most: int) -> Param:
+    limits = {"minimum": least, "maximum": most}
+    return Param(None, type=["null", "integer"], title=title, description=description, section=section, **limits)

@@ -8,6 +8,7 @@ from airflow.sdk import DAG, Param
 
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.dags.entities import PipelineDag
+from tidemill_airflow.dags.forms import MOST_RECORDS
 from tidemill_airflow.dags.retrying import RETRYING
 from tidemill_airflow.dags.schedules import schedule
 from tidemill_airflow.naming import TASK, pool_of
@@ -66,6 +67,7 @@ def run_limits() -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=1,
+            maximum=MOST_RECORDS,
             title="The most records in a batch",
             description="The run goes on after the last commit, batch by batch; empty for the project's limit.",
         ),

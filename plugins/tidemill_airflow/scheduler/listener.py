@@ -7,22 +7,26 @@ write the note of its run. The scheduler can: it tells its listeners about every
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 from sqlalchemy.orm import object_session
 
-from tidemill_airflow.naming import BACKFILL, POOL_PREFIX
+from tidemill_airflow.naming import BACKFILL, POOL_PREFIX, TAG
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
+
+_SENDABLE = range(-(2**63), 2**64)
+"""The whole numbers that Airflow can send to the process of a task."""
 
 
 @hookimpl
 def on_dag_run_running(dag_run: DagRun) -> None:
     """Add the missing pools that tasks of this run name, and tell the tasks the id of Airflow's own backfill.
 
-    Both are written in the scheduler's own transaction.
+    Values of the configuration that no task could be told become texts, which its task refuses by name.
+    All of it is written in the scheduler's own transaction.
     """
     # Every Airflow process loads this module, but only the scheduler needs the pool table.
     from tidemill_airflow.scheduler.pools import add_missing_pools
@@ -30,12 +34,29 @@ def on_dag_run_running(dag_run: DagRun) -> None:
     dag, session = dag_run.dag, object_session(dag_run)
     if dag is None or session is None:
         return
+    if TAG in getattr(dag, "tags", ()) and (conf := sendable(dag_run.conf)) != dag_run.conf:
+        dag_run.conf = conf
     named = {task.pool for task in dag.tasks if task.pool.startswith(POOL_PREFIX)}
     if not named:
         return
     add_missing_pools(named, session)
     if dag_run.backfill_id is not None:
         dag_run.conf = {**(dag_run.conf or {}), BACKFILL: _backfill_of(dag_run)}
+
+
+def sendable(value: Any) -> Any:
+    """The value with a text in place of each whole number that Airflow cannot send to the process of a task.
+
+    A form refuses such a number in its own fields, but Airflow lets runs have any others, too. The process would end
+    before it could say why, in every try, and no other run of the DAG would start meanwhile.
+    """
+    if isinstance(value, dict):
+        return {name: sendable(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [sendable(each) for each in value]
+    if isinstance(value, int) and value not in _SENDABLE:
+        return f"a whole number of {value.bit_length()} bits"
+    return value
 
 
 def _backfill_of(dag_run: DagRun) -> str:

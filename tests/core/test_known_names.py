@@ -40,6 +40,7 @@ def check(known: KnownNames = KNOWN, **wanted: Any) -> None:
         ({"table": "total"}, "no published table `total`", "did you mean `totals`?"),
         ({"partition": 1}, "no partition 1 that was read; there are: 0, 2", "name one of them"),
         ({"topic": "events", "partition": 1}, "no partition 1 of events that was read", "name one of them"),
+        ({"topic": "e" * 10**6}, f"no topic that was read '{'e' * 99}… (1,000,002 characters); there are", "name one"),
         ({"batch": "13-20"}, "no batch 13: the last batch is 12", "`tidemill history sums`"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tidemill.core.errors import ConfigError
 from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.events import Decision
 from tidemill.core.repair.selection import OfTimes, OfWindows
 from tidemill_airflow.tasks import asked
@@ -28,6 +30,7 @@ DAY = datetime(2026, 1, 1, tzinfo=UTC)
         ({"decision": "gone"}, "gone needs the partitions"),
         ({"decision": "gone", "partitions": " , "}, "gone needs the partitions"),
         ({"decision": "gone", "partitions": "events"}, "expected TOPIC-PARTITION, found 'events'"),
+        ({"decision": "gone", "partitions": "events-\u0663"}, "expected TOPIC-PARTITION"),
         ({"decision": "forget"}, "expected one of show, accept, divert, retry, from now, gone, found 'forget'"),
     ],
 )
@@ -56,6 +59,8 @@ def test_a_decision_is_about_what_it_names() -> None:
         ({"from_window": "2026-01-02", "to_window": "2026-01-01"}, "is not before"),
         ({"from_time": "2026-01-02", "to_time": "2026-01-01"}, "is not before"),
         ({"from_time": 7}, "from_time: expected a text, found 7"),
+        ({"from_offsets": "orders-\u0660:7"}, "expected TOPIC-PARTITION:OFFSET"),
+        ({"from_offsets": f"orders-{'9' * 5_000}:7"}, "expected TOPIC-PARTITION:OFFSET"),
     ],
 )
 def test_bounds_of_a_backfill_that_contradict_each_other_are_refused(form: dict[str, Any], says: str) -> None:
@@ -77,6 +82,44 @@ def test_conditions_of_the_other_kind_of_records_are_refused() -> None:
         asked.replay_of({"table": "sums"})
     with pytest.raises(ConfigError, match="expected quarantine or late, found 'all'"):
         asked.replay_of({"records": "all"})
+
+
+@pytest.mark.parametrize(
+    "batch", ["50-", "-50", "\u0663", "7-\u0669", "0", "9-7", "7-9-11", "9" * 31, "9" * 5_000, "1_0"]
+)
+def test_batches_are_one_number_or_two(batch: str) -> None:
+    with pytest.raises(ConfigError, match="batch: expected a batch such as 7, or 7-9, found"):
+        asked.replay_of({"batch": batch})
+
+
+def test_batches_may_have_blanks() -> None:
+    assert asked.replay_of({"batch": " 7 - 9 "})[1].batches == (BatchRange(7, 10),)
+    assert asked.replay_of({"batch": "7"})[1].batches == (BatchRange(7, 8),)
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda text: asked.backfill_of({"from_offsets": text}),
+        lambda text: asked.backfill_of({"from_offsets": f"a-0:1,a-0:2,{text}-0:1"}),
+        lambda text: asked.backfill_of({"from_time": text}),
+        lambda text: asked.backfill_of({"from_window": text, "to_window": text}),
+        lambda text: asked.replay_of({"batch": text}),
+        lambda text: asked.replay_of({"records": text}),
+        lambda text: asked.choice_of({"decision": text}),
+        lambda text: asked.choice_of({"decision": "gone", "partitions": text}),
+        lambda text: asked.mode_of({"mode": text}, (asked.PLAN,)),
+        lambda text: asked.compared_of({"seed": text}),
+        lambda text: asked.target_of({"to": text}),
+        lambda text: asked.records_of({"batch_records": text}),
+        lambda text: asked.check_fields({text: 1}, asked.BACKFILL_FIELDS),
+        lambda text: asked.who_of({"by": [text]}, None),
+    ],
+)
+def test_errors_show_the_beginning_of_a_long_value(refuse: Callable[[str], object]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        refuse("x" * 1_000_000)
+    assert len(str(refused.value)) < 500
 
 
 def test_a_field_that_a_form_does_not_have_is_refused_with_the_nearest_one() -> None:

@@ -307,7 +307,7 @@ def test_limit_that_is_no_count_fails_before_any_batch(run: Callable[..., Task],
 
     task = run(a_commit())
     task.operator.max_records = value
-    with pytest.raises(AirflowFailException, match="max_records is a whole number of at least 1"):
+    with pytest.raises(AirflowFailException, match="max_records: expected a whole number of at least 1"):
         task.execute()
 
 

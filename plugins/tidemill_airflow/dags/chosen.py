@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tidemill.core.errors import ConfigError, DeclarationError
+from tidemill.core.errors import ConfigError, DeclarationError, shown
 from tidemill.core.time.times import duration
 
 LOOK_EVERY = timedelta(seconds=2)
@@ -34,7 +34,7 @@ class Chosen:
         names = [given] if isinstance(given, str) else given
         if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
             raise ConfigError(
-                f"{argument}: expected True, False or names of pipelines, found {given!r}",
+                f"{argument}: expected True, False or names of pipelines, found {shown(given)}",
                 fix=f'for example {argument}=["sales"]',
             )
         return Chosen(argument, frozenset(names))
@@ -82,5 +82,5 @@ def _period(what: str, value: str | timedelta) -> timedelta:
     except DeclarationError as error:
         raise ConfigError(error.message, fix=error.fix) from None
     if found < _LEAST:
-        raise ConfigError(f"{what}: expected a second or more, found {value!r}", fix='for example "10 seconds"')
+        raise ConfigError(f"{what}: expected a second or more, found {shown(value)}", fix='for example "10 seconds"')
     return found

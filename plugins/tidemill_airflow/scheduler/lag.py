@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from tidemill.core.errors import ConfigError, DeclarationError, TidemillError
+from tidemill.core.errors import ConfigError, DeclarationError, TidemillError, shown
 from tidemill.core.time.times import micros, positive_duration
 from tidemill.inspect.lag import Lag, LagReader, Sources
 from tidemill.project.project import Project
@@ -88,9 +88,9 @@ def _number(name: str, value: object, *, least: int) -> int | None:
     if value is None or value == "":
         return None
     text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    number = int(text) if text.isdecimal() and len(text) <= _DIGITS else -1
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else -1
     if number < least:
-        raise ConfigError(f"{name}: expected a whole number of at least {least}, found {value!r}", fix=f"{name}=1")
+        raise ConfigError(f"{name}: expected a whole number of at least {least}, found {shown(value)}", fix=f"{name}=1")
     return number
 
 

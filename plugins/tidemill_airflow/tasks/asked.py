@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, shown
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.events import Decision
 from tidemill.core.repair.selection import OfWindows, Wanted, place_of, selection, wanted, windows_of
@@ -43,9 +43,9 @@ def check_fields(asked: Mapping[str, Any], fields: Collection[str]) -> None:
     """
     for name in asked:
         if name not in fields:
-            near = difflib.get_close_matches(str(name), sorted(fields), n=1)
+            near = difflib.get_close_matches(str(name)[:100], sorted(fields), n=1)
             fix = f"did you mean {near[0]}?" if near else f"the fields are {', '.join(sorted(fields))}"
-            raise ConfigError(f"the form has no field {str(name)!r}", fix=fix)
+            raise ConfigError(f"the form has no field {shown(str(name))}", fix=fix)
 
 
 def mode_of(asked: Mapping[str, Any], modes: Collection[str]) -> str:
@@ -56,7 +56,7 @@ def mode_of(asked: Mapping[str, Any], modes: Collection[str]) -> str:
     """
     mode = str(asked.get("mode") or PLAN)
     if mode not in modes:
-        raise ConfigError(f"mode: expected one of {', '.join(modes)}, found {mode!r}", fix="choose one of them")
+        raise ConfigError(f"mode: expected one of {', '.join(modes)}, found {shown(mode)}", fix="choose one of them")
     return mode
 
 
@@ -137,7 +137,7 @@ def choice_of(asked: Mapping[str, Any]) -> Choice:
             return AboutAudit(decision=Decision(chosen), batch_id=_batch(batch, chosen))
         case _:
             known = (SHOW, *Decision, FROM_NOW, GONE)
-            raise ConfigError(f"decision: expected one of {', '.join(known)}, found {chosen!r}", fix="choose one")
+            raise ConfigError(f"decision: expected one of {', '.join(known)}, found {shown(chosen)}", fix="choose one")
 
 
 def _batch(value: Any, chosen: str) -> int:
@@ -147,7 +147,7 @@ def _batch(value: Any, chosen: str) -> int:
             fix=f"choose {SHOW} first: the log of that run says which batch is blocked, and by what",
         )
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"batch: expected the number of a batch, found {value!r}", fix="for example 12")
+        raise ConfigError(f"batch: expected the number of a batch, found {shown(value)}", fix="for example 12")
     return value
 
 
@@ -188,7 +188,7 @@ def replay_of(asked: Mapping[str, Any]) -> tuple[bool, Selection]:
     """
     records = asked.get("records") or "quarantine"
     if records not in ("quarantine", "late"):
-        raise ConfigError(f"records: expected quarantine or late, found {records!r}", fix="choose one of them")
+        raise ConfigError(f"records: expected quarantine or late, found {shown(records)}", fix="choose one of them")
     late = records == "late"
     name, other, what = ("rule", "table", "rejected") if late else ("table", "rule", "late")
     if _text(asked, name):
@@ -206,7 +206,9 @@ def target_of(asked: Mapping[str, Any]) -> int | None:
     """
     value = asked.get("to")
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise ConfigError(f"to: expected the number of a batch, found {value!r}", fix="for example 41; 0: before all")
+        raise ConfigError(
+            f"to: expected the number of a batch, found {shown(value)}", fix="for example 41; 0: before all"
+        )
     return value
 
 
@@ -233,9 +235,11 @@ def compared_of(asked: Mapping[str, Any]) -> Compared:
     percent, seed = asked.get("sample"), asked.get("seed") or 0
     share = 100 if percent is None else percent
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 100:
-        raise ConfigError(f"sample: expected more than 0 and up to 100 percent, found {share!r}", fix="for example 10")
+        raise ConfigError(
+            f"sample: expected more than 0 and up to 100 percent, found {shown(share)}", fix="for example 10"
+        )
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ConfigError(f"seed: expected a whole number, found {seed!r}", fix="for example 1")
+        raise ConfigError(f"seed: expected a whole number, found {shown(seed)}", fix="for example 1")
     return Compared(windows=windows, sample=share / 100, seed=seed)
 
 
@@ -248,7 +252,7 @@ def records_of(asked: Mapping[str, Any]) -> int | None:
     value = asked.get("batch_records")
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise ConfigError(
-            f"batch_records: expected a whole number of at least 1, found {value!r}", fix="for example 100000"
+            f"batch_records: expected a whole number of at least 1, found {shown(value)}", fix="for example 100000"
         )
     return value
 
@@ -263,5 +267,5 @@ def _text(asked: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ConfigError(f"{name}: expected a text, found {value!r}", fix="write it in quotes")
+        raise ConfigError(f"{name}: expected a text, found {shown(value)}", fix="write it in quotes")
     return value.strip()

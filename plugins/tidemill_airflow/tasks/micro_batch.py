@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
-from tidemill.core.errors import ConfigError, TidemillError
+from tidemill.core.errors import ConfigError, TidemillError, shown
 from tidemill.core.repair.selection import OfTimes
 from tidemill.inspect.service_levels import missed_after
 from tidemill.project.project import Project
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_BATCHES = 100
 """The most batches that one run may execute."""
+
+_NUMBER = re.compile("[0-9]{1,18}")
 
 RECENT_EVENTS = 4 * MAX_BATCHES
 """How many events back a retry looks for commits of its earlier tries. Older commits are not found."""
@@ -157,14 +160,17 @@ def backfill_of(context: Context) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _whole(name: str, value: int | str | None) -> int | None:
+def _whole(name: str, value: float | str | None) -> int | None:
     """Convert what a template rendered to a whole number of at least one; None and empty text become None."""
     if value is None or value == "":
         return None
-    try:
+    number = 0
+    if isinstance(value, str):
+        number = int(value) if _NUMBER.fullmatch(value.strip()) else 0
+    elif not isinstance(value, bool) and value == value // 1:
         number = int(value)
-    except ValueError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise ConfigError(f"{name} is a whole number of at least 1, found {value!r}", fix="trigger the run again")
+    if number < 1:
+        raise ConfigError(
+            f"{name}: expected a whole number of at least 1, found {shown(value)}", fix="trigger the run again"
+        )
     return number

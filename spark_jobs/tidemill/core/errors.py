@@ -11,6 +11,15 @@ from typing import ClassVar
 
 from tidemill.core.exit_code import ExitCode
 
+_SHOWN = 100
+"""The most characters of a value that a text shows."""
+
+
+def shown(value: object) -> str:
+    """A value that somebody gave, as errors show it: as Python writes it, and cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+
 
 class TidemillError(Exception):
     """Base of every error raised on purpose; its text is fit for a user, without a stack trace."""

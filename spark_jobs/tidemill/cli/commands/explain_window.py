@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.cli.output import console, grid, printable, whole
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, shown
 from tidemill.core.plan.slices import batch_ranges, show_batches
 from tidemill.core.protocol.codec import encode
 from tidemill.core.repair.selection import time_of
@@ -62,7 +62,7 @@ def _key(project: Project, pipeline: str, table: str | None, text: str | None) -
         return {name: text.removeprefix(f"{name}=")}
     parts = [part.partition("=") for part in text.split(",")]
     if any(not separator for _, separator, _ in parts):
-        raise ConfigError(f"--key: expected COLUMN=VALUE,..., found {text!r}", fix="name every column of the key")
+        raise ConfigError(f"--key: expected COLUMN=VALUE,..., found {shown(text)}", fix="name every column of the key")
     return {name.strip(): value for name, _, value in parts}
 
 

@@ -7,12 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tidemill.core.contract.reasons import CODES, sort_of
-from tidemill.core.errors import AmendmentError
+from tidemill.core.errors import AmendmentError, shown
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.side_outputs import Selection
 
 _SHOWN = 10
+_LONGEST = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,9 @@ def _may_be(text: str, known: KnownNames) -> bool:
 def _unknown(pipeline: str, kind: str, name: str, there: Collection[str]) -> AmendmentError:
     listed = sorted(there)
     close = difflib.get_close_matches(name, listed, n=3, cutoff=0.5)
+    said = f"`{name}`" if len(name) <= _LONGEST else shown(name)
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return AmendmentError(
-        f"{pipeline}: there is no {kind} `{name}`; there are: {', '.join(listed[:_SHOWN]) or 'none'}{more}",
+        f"{pipeline}: there is no {kind} {said}; there are: {', '.join(listed[:_SHOWN]) or 'none'}{more}",
         fix=f"did you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "name one of them",
     )

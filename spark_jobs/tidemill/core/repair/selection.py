@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, shown
 from tidemill.core.log.offsets import MAX_OFFSET, TopicPartition
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.repair.side_outputs import Selection
 
 PLACES = "TOPIC-PARTITION:OFFSET,..."
 _NUMBER = re.compile(r"-?[0-9]{1,30}")
+_PLACE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})", re.DOTALL)
+_BATCHES = re.compile(r"\s*(?P<first>[0-9]{1,30})\s*(-\s*(?P<last>[0-9]{1,30})\s*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ def wanted(
         since = time_of("from time", from_time) if from_time else None
         until = time_of("to time", to_time) if to_time else None
         if since is not None and until is not None and since >= until:
-            raise ConfigError(f"{from_time} is not before {to_time}", fix="say the earlier time first")
+            raise ConfigError(f"{shown(from_time)} is not before {shown(to_time)}", fix="say the earlier time first")
         return OfTimes(since=since, until=until)
     found = OfOffsets(since=_places("from offsets", from_offsets), until=_places("to offsets", to_offsets))
     for place, offset in found.until.items():
@@ -91,10 +93,10 @@ def windows_of(what: str, text: str) -> OfWindows:
     """
     since, separator, until = text.partition("/")
     if not separator:
-        raise ConfigError(f"{what}: expected FROM/TO, found {text!r}", fix="for example 2026-03-01/2026-03-02")
+        raise ConfigError(f"{what}: expected FROM/TO, found {shown(text)}", fix="for example 2026-03-01/2026-03-02")
     found = OfWindows(since=time_of(what, since), until=time_of(what, until))
     if found.since >= found.until:
-        raise ConfigError(f"{what}: {since} is not before {until}", fix="say the earlier time first")
+        raise ConfigError(f"{what}: {shown(since)} is not before {shown(until)}", fix="say the earlier time first")
     return found
 
 
@@ -110,7 +112,7 @@ def time_of(what: str, text: str) -> datetime:
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"{what}: expected a time such as 2026-03-01T12:00:00Z, found {text!r}", fix="write it in ISO 8601"
+            f"{what}: expected a time such as 2026-03-01T12:00:00Z, found {shown(text)}", fix="write it in ISO 8601"
         ) from None
 
 
@@ -120,14 +122,16 @@ def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
         place, _, offset = part.rpartition(":")
         named = _place(place)
         if named is None or not _NUMBER.fullmatch(offset):
-            raise ConfigError(f"{what}: expected {PLACES}, found {part!r}", fix="for example web.access-0:1000")
+            raise ConfigError(f"{what}: expected {PLACES}, found {shown(part)}", fix="for example web.access-0:1000")
         if not 0 <= (number := int(offset)) <= MAX_OFFSET:
             raise ConfigError(
-                f"{what}: an offset is 0 to {MAX_OFFSET}, found {offset} in {part!r}",
+                f"{what}: an offset is 0 to {MAX_OFFSET}, found {offset} in {shown(part)}",
                 fix="`tidemill log ls TOPIC` shows the offsets of each partition",
             )
         if named in found:
-            raise ConfigError(f"{what}: {named} is named twice: {text!r}", fix="give one offset for each partition")
+            raise ConfigError(
+                f"{what}: {named} is named twice: {shown(text)}", fix="give one offset for each partition"
+            )
         found[named] = number
     return found
 
@@ -140,13 +144,13 @@ def place_of(text: str) -> TopicPartition:
     """
     named = _place(text)
     if named is None:
-        raise ConfigError(f"expected TOPIC-PARTITION, found {text!r}", fix="for example web.access-0")
+        raise ConfigError(f"expected TOPIC-PARTITION, found {shown(text)}", fix="for example web.access-0")
     return named
 
 
 def _place(text: str) -> TopicPartition | None:
-    topic, _, partition = text.rpartition("-")
-    return TopicPartition(topic, int(partition)) if topic and partition.isdecimal() else None
+    found = _PLACE.fullmatch(text)
+    return None if found is None else TopicPartition(found["topic"], int(found["partition"]))
 
 
 def selection(  # noqa: PLR0913  each is a condition that somebody may ask for
@@ -178,10 +182,9 @@ def selection(  # noqa: PLR0913  each is a condition that somebody may ask for
 
 
 def _batches(text: str) -> BatchRange:
-    first, _, last = text.partition("-")
-    try:
-        return BatchRange(int(first), int(last or first) + 1)
-    except ValueError:
-        raise ConfigError(
-            f"batch: expected a batch such as 7, or 7-9, found {text!r}", fix="`tidemill history` shows the batches"
-        ) from None
+    found = _BATCHES.fullmatch(text)
+    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (0, 0)
+    if not 0 < first <= last:
+        said = f"batch: expected a batch such as 7, or 7-9, found {shown(text)}"
+        raise ConfigError(said, fix="`tidemill history` shows the batches")
+    return BatchRange(first, last + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from tidemill.core.errors import DeclarationError
+from tidemill.core.errors import DeclarationError, shown
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -36,7 +36,7 @@ _UNITS = {
     "d": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_DURATION = re.compile(r"\s*(?P<sign>-?)\s*(?P<count>\d+)\s*(?P<unit>[a-z]+?)(?P<plural>s?)\s*", re.IGNORECASE)
+_DURATION = re.compile(r"\s*(?P<sign>-?)\s*(?P<count>[0-9]+)\s*(?P<unit>[a-z]+?)(?P<plural>s?)\s*", re.IGNORECASE)
 
 
 def duration(value: str | timedelta, what: str = "") -> timedelta:
@@ -76,7 +76,7 @@ def signed_duration(value: str | timedelta, what: str = "") -> timedelta:
     unit = _unit(match["unit"].lower(), match["plural"].lower()) if match else None
     if match is None or unit is None:
         raise DeclarationError(
-            f"{what}{': ' if what else ''}not a duration: {value!r}",
+            f"{what}{': ' if what else ''}not a duration: {shown(value)}",
             fix='write a whole number and a unit, as in "10 seconds": us, ms, seconds (s), minutes (min, m), '
             "hours (h), days (d), weeks",
         )
@@ -87,7 +87,7 @@ def signed_duration(value: str | timedelta, what: str = "") -> timedelta:
 
 def _written(value: str | timedelta) -> str:
     """A duration as it was written, or as people would write it."""
-    return show_duration(value) if isinstance(value, timedelta) else repr(value)
+    return show_duration(value) if isinstance(value, timedelta) else shown(value)
 
 
 def _too_long(what: str, value: str | timedelta) -> DeclarationError:

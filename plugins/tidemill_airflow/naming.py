@@ -70,6 +70,9 @@ def display_name(dag_id: str) -> str:
 NOTE = "tidemill_note"
 """The XCom in which a task leaves the note for its run; the scheduler's listener writes it."""
 
+WAITS = "WAITS: "
+"""The beginning of the note of a task that waits for another run."""
+
 BACKFILL = "tidemill_airflow_backfill"
 """The key in the configuration of a run under which tasks find the name of Airflow's own backfill."""
 

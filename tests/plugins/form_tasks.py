@@ -37,7 +37,9 @@ class Events(dict[Any, Any]):
         return SimpleNamespace(add_partitions=lambda _: None, extra={})
 
 
-def executed(mill: Mill, make: Callable[..., Any], form: dict[str, Any], *, tries: int = 1, **more: Any) -> Any:
+def executed(
+    mill: Mill, make: Callable[..., Any], form: dict[str, Any], *, tries: int = 1, run: str = "manual__1", **more: Any
+) -> Any:
     """What the task returns for this form."""
     task = make(task_id="it", pipeline=mill.name, project=str(mill.project.folder))
     task.request = form
@@ -45,11 +47,11 @@ def executed(mill: Mill, make: Callable[..., Any], form: dict[str, Any], *, trie
         setattr(task, name, value)
     ti = SimpleNamespace(
         dag_id="sums.form",
-        run_id="manual__1",
+        run_id=run,
         task_id="it",
         map_index=-1,
         try_number=tries,
         xcom_push=lambda *, key, value: NOTES.append(value) if key == NOTE else None,
     )
-    run = SimpleNamespace(triggering_user_name=None)
-    return task.execute({"ti": ti, "dag_run": run, "outlet_events": Events()})
+    dag_run = SimpleNamespace(triggering_user_name=None)
+    return task.execute({"ti": ti, "dag_run": dag_run, "outlet_events": Events()})

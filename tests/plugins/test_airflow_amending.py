@@ -100,6 +100,16 @@ def test_a_decision_goes_before_live_runs_and_what_needs_no_slot_takes_none(flow
         assert [task.pool for task in dag.tasks] == ["default_pool"]
 
 
+def test_a_run_that_waits_does_not_keep_others_of_its_form_from_starting(flow: Flow) -> None:
+    """Otherwise *resume* and *cancel* would wait behind the run that waits for them."""
+    from tidemill_airflow.factory import _ids_of
+
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
+    runs = {dag_id.partition(".")[2]: make(entity).max_active_runs for dag_id, make in _ids_of("page_views").items()}
+    several = dict.fromkeys(("backfill", "decide", "rebuild", "replay", "rewind"), 16)
+    assert runs == {"": 1, "verify": 1, **several}
+
+
 def test_forms_have_sections_plain_help_and_the_fields_that_their_tasks_know(flow: Flow) -> None:
     from tidemill_airflow.factory import _ids_of
 

@@ -39,9 +39,12 @@ def a_run(session: Any) -> Callable[..., Any]:
 
     from tidemill_airflow.naming import NOTE
 
-    def make(*left: str, note: str | None = None, backfill_id: int | None = None) -> Any:
+    def make(
+        *left: str, note: str | None = None, backfill_id: int | None = None, dag_id: str = "sums", state: Any = None
+    ) -> Any:
         run = DagRun(
-            dag_id="sums",
+            dag_id=dag_id,
+            state=state,
             run_id="manual__1",
             logical_date=NOW,
             run_after=NOW,
@@ -57,7 +60,7 @@ def a_run(session: Any) -> Callable[..., Any]:
             )
         session.flush()
         for i, text in enumerate(left):
-            names = {"dag_id": "sums", "run_id": "manual__1", "task_id": f"task_{i}", "map_index": -1}
+            names = {"dag_id": dag_id, "run_id": "manual__1", "task_id": f"task_{i}", "map_index": -1}
             session.add(XComModel(dag_run_id=run.id, key=NOTE, value=json.dumps(text), **names))
         session.flush()
         return run
@@ -153,3 +156,25 @@ def test_numbers_that_no_task_can_be_told_become_texts(a_run: Callable[..., Any]
     run.conf = {"theirs": 10**30}
     listener.on_dag_run_running(dag_run=run)
     assert run.conf == {"theirs": 10**30}
+
+
+def test_run_that_waits_gets_its_note_when_another_of_its_pipeline_starts_or_ends(a_run: Callable[..., Any]) -> None:
+    """Airflow tells the scheduler nothing while a run waits."""
+    from airflow.utils.state import DagRunState
+
+    from tidemill_airflow.scheduler import listener
+
+    waits = a_run("WAITS: the backfill of ana", dag_id="sums.backfill", state=DagRunState.RUNNING, note="for ben")
+    works = a_run("PLAN: of this turn", dag_id="sums.replay", state=DagRunState.RUNNING)
+    other = a_run("WAITS: for somebody", dag_id="orders.backfill", state=DagRunState.RUNNING)
+    live = a_run()
+    live.dag = SimpleNamespace(tags={"tidemill"}, tasks=[SimpleNamespace(pool="tidemill.sums")])
+    listener.on_dag_run_success(dag_run=live)
+    assert [run.note for run in (waits, works, other)] == [
+        "for ben\n\nTidemill: WAITS: the backfill of ana",
+        None,
+        None,
+    ]
+    waits.note = None
+    listener.on_dag_run_running(dag_run=live)
+    assert waits.note == "Tidemill: WAITS: the backfill of ana"

@@ -35,7 +35,7 @@ Reads offsets of the past again, by today's declaration, and replaces what was c
 2. Trigger it again with *do it*. Readers see nothing of it before its last batch, which replaces all windows at once.
    Live batches run in between: the task executes one after each batch of its own, and gives its slot back after a few.
 
-*resume* completes a backfill that is open, and *cancel* drops it.
+*resume* completes a backfill that is open, and *cancel* drops it. Both get past runs that wait for it.
 """
 
 REPLAY = """\

@@ -16,14 +16,11 @@ from tidemill_airflow.tasks.deciding import DecisionOperator
 BEFORE_LIVE = 10
 """The weight of a decision. Live runs of a blocked pipeline fail at once, and have weight 1."""
 
-RUNS = 16
-"""The most active runs: one that waits for an answer must not keep somebody from deciding with the form."""
-
 
 def decide_dag(entity: PipelineDag) -> DAG:
     """The DAG that records a decision. Its first task asks people, if the form wants that, and is skipped otherwise."""
     dag_id = decide_dag_of(entity.pipeline)
-    with triggered_dag(dag_id, entity, decision_form(), DECIDE, runs=RUNS) as dag:
+    with triggered_dag(dag_id, entity, decision_form(), DECIDE) as dag:
         asked = AskOperator(**_question(entity))
         decided = DecisionOperator(
             **form_task(

@@ -211,5 +211,12 @@ def _time(title: str, section: str, description: str) -> Param:
 
 
 def _number(title: str, section: str, description: str, *, least: int, most: int) -> Param:
-    limits = {"minimum": least, "maximum": most}
-    return Param(None, type=["null", "integer"], title=title, description=description, section=section, **limits)
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=least,
+        maximum=most,
+        title=title,
+        description=description,
+        section=section,
+    )

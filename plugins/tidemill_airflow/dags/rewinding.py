@@ -31,7 +31,7 @@ def rebuild_dag(entity: PipelineDag) -> DAG:
 
 def verify_dag(entity: PipelineDag) -> DAG:
     """The DAG that compares the tables of a pipeline with the log, beside its batches."""
-    with triggered_dag(verify_dag_of(entity.pipeline), entity, verify_form(), VERIFY) as dag:
+    with triggered_dag(verify_dag_of(entity.pipeline), entity, verify_form(), VERIFY, runs=1) as dag:
         VerifyOperator(**form_task(entity, "verify", outlets=[]))
     return dag
 

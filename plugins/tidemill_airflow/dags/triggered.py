@@ -14,8 +14,13 @@ from tidemill_airflow.naming import pool_of
 BEHIND_LIVE = 0
 """The weight of a task that waits for the slot of its pipeline. A live run has weight 1."""
 
+RUNS = 16
+"""The most active runs of a DAG with a form. A run that waits, for a person or for another run, must not keep somebody
+from changing that with the same form. The ledger lets only one batch be open, whatever runs.
+"""
 
-def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], document: str, *, runs: int = 1) -> DAG:
+
+def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], document: str, *, runs: int = RUNS) -> DAG:
     """A DAG without a schedule, which a person triggers with a form. At most `runs` of its runs are active.
 
     It is not paused when Airflow first sees it, unless the options name this DAG: a run of a paused DAG waits for ever

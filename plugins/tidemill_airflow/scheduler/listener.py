@@ -42,6 +42,7 @@ def on_dag_run_running(dag_run: DagRun) -> None:
     add_missing_pools(named, session)
     if dag_run.backfill_id is not None:
         dag_run.conf = {**(dag_run.conf or {}), BACKFILL: _backfill_of(dag_run)}
+    _write_waiting_notes(dag_run)
 
 
 def sendable(value: Any) -> Any:
@@ -82,3 +83,12 @@ def _write_note(dag_run: DagRun) -> None:
 
     if (session := object_session(dag_run)) is not None:
         write_note(dag_run, session)
+        _write_waiting_notes(dag_run)
+
+
+def _write_waiting_notes(dag_run: DagRun) -> None:
+    from tidemill_airflow.scheduler.notes import write_waiting_notes
+
+    session = object_session(dag_run)
+    if session is not None and TAG in getattr(dag_run.dag, "tags", ()):
+        write_waiting_notes(dag_run, session)

@@ -21,7 +21,7 @@ from tidemill_airflow.tasks.asked import (
 )
 from tidemill_airflow.tasks.at_once import FormOperator, job_of, user_of
 from tidemill_airflow.tasks.batch_operator import BATCHES_A_TURN, Turn
-from tidemill_airflow.tasks.runner import Amendment, backfill_state
+from tidemill_airflow.tasks.runner import Amendment, backfill_state, of_another
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -117,8 +117,11 @@ class BackfillOperator(AmendmentOperator):
         """Begin the backfill, continue it, or give it up."""
         mode = mode_of(asked, self.modes)
         if mode != DO:
-            opened = project.ledger(self.pipeline).view().position.backfill is not None
-            return Amendment(what="resume" if mode == RESUME else "cancel") if opened else None
+            ledger = project.ledger(self.pipeline)
+            job = ledger.view().position.backfill
+            if job is None or of_another(ledger, job, identity):
+                return None
+            return Amendment(what="resume" if mode == RESUME else "cancel")
         state = backfill_state(project, self.pipeline, identity)
         if state == "complete":
             return None

@@ -13,7 +13,7 @@ from tidemill.core.plan.amendments import Reason
 from tidemill.project.project import Project
 from tidemill.run.watching import Watcher
 from tidemill_airflow.tasks.asked import DO, PLAN, check_fields, who_of, why_of
-from tidemill_airflow.tasks.batch_operator import BatchOperator, identity_of
+from tidemill_airflow.tasks.batch_operator import BatchOperator, identity_of, say_waiting
 from tidemill_airflow.tasks.execution import commits_of
 from tidemill_airflow.tasks.reporting import BatchLog, leave_note
 from tidemill_airflow.tasks.runner import events_of
@@ -108,7 +108,7 @@ class FormOperator(BatchOperator):
                 for commit in batches:
                     self.report(commit)
             except (Busy, BackfillOpen) as somebody:
-                self.log.info("%s; the task tries again soon", somebody)
+                say_waiting(self, context, somebody)
                 raise AirflowRescheduleException(datetime.now(UTC) + _A_WHILE) from None  # type: ignore[no-untyped-call]
             finally:
                 self.batch_id = watcher.claimed_id

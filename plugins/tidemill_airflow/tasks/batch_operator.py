@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
 from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
-from tidemill_airflow.naming import AIRFLOW
+from tidemill_airflow.naming import AIRFLOW, WAITS, backfill_dag_of
 from tidemill_airflow.tasks.announcing import announce
 from tidemill_airflow.tasks.execution import commits_of
 from tidemill_airflow.tasks.facts import Known, facts, note_of, rejected, summary
@@ -142,7 +142,7 @@ class Turn:
             done = amendment is None or self._batches(task, project, amendment, identity, watcher)
             wait = _BREATH
         except (Busy, BackfillOpen) as somebody:
-            task.log.info("%s", somebody)
+            say_waiting(task, context, somebody)
             done, wait = False, _A_WHILE
         except NothingRead as nothing:
             if not self.may_be_empty:
@@ -193,6 +193,16 @@ def identity_of(ti: RuntimeTaskInstanceProtocol, backfill: str | None = None) ->
 def of_backfill(backfill: str | None) -> str:
     """The end of the identity of all tasks of one of Airflow's own backfills; empty for None."""
     return "" if backfill is None else f"#{backfill}"
+
+
+def say_waiting(task: BatchOperator, context: Context, somebody: Busy | BackfillOpen) -> None:
+    """Say for what a task waits, and what a person can do: in its log, and in the note of its run."""
+    fix = somebody.fix
+    if isinstance(somebody, BackfillOpen):
+        form = backfill_dag_of(task.pipeline)
+        fix = f"wait, if a run works on it; otherwise trigger {form} with the mode resume to complete it, or cancel"
+    task.log.info("%s\n  fix: %s", somebody.message, fix)
+    leave_note(context["ti"], f"{WAITS}{somebody.message}\n  fix: {fix}", task.log)
 
 
 def cancel(error: TidemillError) -> NoReturn:

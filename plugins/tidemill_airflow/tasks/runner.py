@@ -8,20 +8,23 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from tidemill.core.errors import NothingRead
+from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.history.coverage import plans_of
 from tidemill.core.history.index import asked_of
 from tidemill.core.log.offsets import MAX_OFFSET
 from tidemill.core.plan.amendments import Reason, SideOutput, count
 from tidemill.core.plan.slices import BatchRange
-from tidemill.core.protocol.events import Committed, Event
+from tidemill.core.plan.work import Kind
+from tidemill.core.protocol.events import Committed, Event, Planned
 from tidemill.core.repair.selection import OfOffsets, OfTimes, Wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import duration
 from tidemill.project.project import Project
 from tidemill_airflow.naming import AIRFLOW
+from tidemill_airflow.tasks.execution import commits_of
 
 if TYPE_CHECKING:
+    from tidemill.core.plan.backfill_job import Backfill
     from tidemill.ledger.ledger import Ledger
     from tidemill.maintain.task import MaintenanceTask
     from tidemill.run.watching import Watcher
@@ -93,18 +96,39 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
 
 
 def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["none", "open", "complete"]:
-    """The state of the backfill that this task requested in an earlier try or turn."""
+    """The state of the backfill that this task requested in an earlier try or turn.
+
+    Raises:
+        AmendmentError: somebody has given it up.
+    """
     ledger = project.ledger(pipeline)
     job = ledger.view().position.backfill
     if job is not None and job.by == identity:
         return "open"
     past = ledger.past()
-    jobs = [b.job for b in past.asked(identity) if b.job is not None]
-    if any(job.complete for job in jobs):
+    jobs = {b.batch_id: b.job for b in past.asked(identity) if b.job is not None}
+    if last := max((batch_id for batch_id, job in jobs.items() if job.complete), default=None):
+        _check_not_given_up(ledger, pipeline, last)
         return "complete"
     asked = (asked_of(plan) for plan in plans_of(past.events) if plan.job is not None)
     begun = jobs or any(reason is not None and reason.by == identity for reason in asked)
     return "open" if begun and ledger.view().open_batch is not None else "none"
+
+
+def _check_not_given_up(ledger: Ledger, pipeline: str, last: int) -> None:
+    [plan] = plans_of(entry.event for entry in ledger.of_batches(BatchRange(last, last + 1), Planned))
+    if plan.job is not None and not plan.job.publishes:
+        raise AmendmentError(
+            f"{pipeline}: the backfill of this run, begun with batch {plan.job.since}, was given up; nothing of it is "
+            "seen",
+            fix="trigger it again, if that was not meant",
+        )
+
+
+def of_another(ledger: Ledger, job: Backfill, identity: str) -> bool:
+    """Whether the open backfill began after a task has worked on one: it is not the one that the task is about."""
+    own = [c.batch_id for c in commits_of(events_of(ledger, identity), identity) if c.kind is Kind.BACKFILL]
+    return bool(own) and job.since > max(own)
 
 
 def left_of_interval(project: Project, pipeline: str, interval: OfTimes, *, done_by: str) -> Amendment:

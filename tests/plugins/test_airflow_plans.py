@@ -72,6 +72,42 @@ def test_the_plan_of_a_replay_refuses_a_name_that_does_not_exist(mill: Mill) -> 
         plan(mill, "ReplayOperator", {"topic": "evnts"})
 
 
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"topic": "evnts"}, "there is no topic that was read `evnts`"),
+        ({"rule": "amuont"}, "there is no reason in quarantine that contains `amuont`"),
+        ({"partition": 77}, "there is no partition 77 that was read; there are: 0"),
+        ({"batch": "77"}, "there is no batch 77: the last batch is 2"),
+        ({"records": "late", "table": "sum"}, "there is no published table `sum`"),
+    ],
+)
+def test_a_replay_refuses_a_name_that_does_not_exist_as_its_plan_does(
+    mill: Mill, form: dict[str, Any], says: str
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from tidemill_airflow.tasks.amendments import ReplayOperator
+
+    for mode in ("plan only", "do it"):
+        with pytest.raises(AirflowFailException, match=says):
+            executed(mill, ReplayOperator, {"mode": mode, **form})
+    assert NOTES[-1].startswith("FAILED: sums: there is no ")
+
+
+def test_only_the_first_turn_of_a_replay_asks_whether_its_records_exist(mill: Mill) -> None:
+    """Its own batch may have taken the only record with that reason."""
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from tidemill_airflow.tasks.amendments import ReplayOperator
+
+    form = {"mode": "do it", "records": "late", "offset": 4}
+    assert executed(mill, ReplayOperator, form)["batches"]
+    assert executed(mill, ReplayOperator, {**form, "topic": "evnts"}, tries=2)["batches"]
+    with pytest.raises(AirflowSkipException, match="nothing to do"):
+        executed(mill, ReplayOperator, form, run="manual__2")
+
+
 def verified(monkeypatch: pytest.MonkeyPatch, mill: Mill, *found: Any, **form: Any) -> Any:
     """What the task says of these comparisons."""
     from tidemill_airflow.tasks.verifying import VerifyOperator
@@ -95,7 +131,9 @@ def test_a_verification_succeeds_fails_or_proves_nothing(mill: Mill, monkeypatch
     with pytest.raises(AirflowFailException, match="sums: rows differ from the log"):
         verified(monkeypatch, mill, Differences(compared=3, missing=1, count=1))
     assert NOTES[-1] == "DIFFERENT: sums: rows differ from the log"
-    with pytest.raises(AirflowSkipException, match="this proves nothing"):
-        verified(monkeypatch, mill, Differences(), sample=10)
+    for form in ({}, {"sample": 10}, {"from_window": "2026-01-01", "to_window": "2026-01-02"}):
+        with pytest.raises(AirflowSkipException, match="this proves nothing"):
+            verified(monkeypatch, mill, Differences(), **form)
+        assert NOTES[-1] == "skipped: nothing was compared, so this proves nothing"
     with pytest.raises(AirflowFailException, match="nobody decided"):
         verified(monkeypatch, mill, Differences(compared=3), Incompatible("nobody decided"))

@@ -21,7 +21,7 @@ from tidemill_airflow.tasks.asked import (
 )
 from tidemill_airflow.tasks.at_once import FormOperator, job_of, user_of
 from tidemill_airflow.tasks.batch_operator import BATCHES_A_TURN, Turn
-from tidemill_airflow.tasks.runner import Amendment, backfill_state, of_another
+from tidemill_airflow.tasks.runner import Amendment, backfill_state, has_begun, of_another
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -150,6 +150,11 @@ class ReplayOperator(AmendmentOperator):
         return repair_lines(job_of(project, self.pipeline, most=records_of(asked)), output, chosen)
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """Select the records that are left."""
+        """Select the records that are left. Later turns may find none: earlier ones have taken them."""
+        from tidemill.core.plan.amendments import SideOutput
+        from tidemill.repair.named import check_something
+
         late, chosen = replay_of(asked)
+        if not has_begun(project.ledger(self.pipeline), identity):
+            check_something(job_of(project, self.pipeline), SideOutput("late" if late else "quarantine"), chosen)
         return Amendment(what="late" if late else "quarantine", selection=chosen)

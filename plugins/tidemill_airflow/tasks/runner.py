@@ -115,6 +115,13 @@ def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["n
     return "open" if begun and ledger.view().open_batch is not None else "none"
 
 
+def has_begun(ledger: Ledger, identity: str) -> bool:
+    """Whether an earlier try or turn of this task has planned a batch of what it asks for."""
+    past = ledger.past()
+    asked = (asked_of(plan) for plan in plans_of(past.events))
+    return any(past.asked(identity)) or any(reason is not None and reason.by == identity for reason in asked)
+
+
 def _check_not_given_up(ledger: Ledger, pipeline: str, last: int) -> None:
     [plan] = plans_of(entry.event for entry in ledger.of_batches(BatchRange(last, last + 1), Planned))
     if plan.job is not None and not plan.job.publishes:

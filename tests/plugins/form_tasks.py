@@ -53,5 +53,5 @@ def executed(
         try_number=tries,
         xcom_push=lambda *, key, value: NOTES.append(value) if key == NOTE else None,
     )
-    dag_run = SimpleNamespace(triggering_user_name=None)
+    dag_run = SimpleNamespace(triggering_user_name=None, run_type=SimpleNamespace(value="manual"), conf=form)
     return task.execute({"ti": ti, "dag_run": dag_run, "outlet_events": Events()})

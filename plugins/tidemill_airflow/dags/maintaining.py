@@ -35,7 +35,7 @@ def maintenance_dag(entities: Iterable[PipelineDag], options: DagOptions) -> DAG
     with DAG(**about) as dag:
         for entity in entities:
             FoldOperator(**_task_of(entity, f"{entity.pipeline}.fold", "fold state", **in_the_slot(entity)))
-            MaintenanceOperator(**_task_of(entity, entity.pipeline, "tidy tables", keep="{{ params.keep }}"))
+            MaintenanceOperator(**_task_of(entity, entity.pipeline, "tidy tables"))
     return dag
 
 
@@ -46,6 +46,7 @@ def _task_of(entity: PipelineDag, task_id: str, what: str, **more: Any) -> dict[
         pipeline=entity.pipeline,
         project=entity.project,
         owner=entity.owner,
+        keep="{{ params.keep }}",
         **more,
         **RETRYING,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from tidemill.core.errors import ConfigError, shown
@@ -15,6 +16,7 @@ from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.events import Decision
 from tidemill.core.repair.selection import OfWindows, Wanted, place_of, selection, wanted, windows_of
 from tidemill.core.repair.side_outputs import Selection
+from tidemill.core.time.times import duration
 
 PLAN, DO, RESUME, CANCEL = "plan only", "do it", "resume", "cancel"
 """The modes of forms."""
@@ -33,6 +35,9 @@ REPLAY_FIELDS = frozenset(
 REWIND_FIELDS = frozenset(("mode", "to", "by", "why"))
 REBUILD_FIELDS = frozenset(("mode", "accept_loss", "batch_records", "by", "why"))
 VERIFY_FIELDS = frozenset(("from_window", "to_window", "sample", "seed"))
+MAINTENANCE_FIELDS = frozenset(("keep",))
+RUN_FIELDS = frozenset(("max_records", "max_batches"))
+"""The fields of the pipeline's own DAG."""
 
 
 def check_fields(asked: Mapping[str, Any], fields: Collection[str]) -> None:
@@ -255,6 +260,16 @@ def records_of(asked: Mapping[str, Any]) -> int | None:
             f"batch_records: expected a whole number of at least 1, found {shown(value)}", fix="for example 100000"
         )
     return value
+
+
+def keep_of(asked: Mapping[str, Any]) -> timedelta | None:
+    """How far back one can go after maintenance; None for what the project says.
+
+    Raises:
+        TidemillError: it is no duration.
+    """
+    text = _text(asked, "keep")
+    return duration(text, "keep") if text else None
 
 
 def _text(asked: Mapping[str, Any], name: str) -> str:

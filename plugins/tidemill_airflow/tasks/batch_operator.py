@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, AirflowSkipException
+from airflow.utils.types import DagRunType
 
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
 from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
-from tidemill_airflow.naming import AIRFLOW, WAITS, backfill_dag_of
+from tidemill_airflow.naming import AIRFLOW, BACKFILL, WAITS, backfill_dag_of
 from tidemill_airflow.tasks.announcing import announce
+from tidemill_airflow.tasks.asked import check_fields
 from tidemill_airflow.tasks.execution import commits_of
 from tidemill_airflow.tasks.facts import Known, facts, note_of, rejected, summary
 from tidemill_airflow.tasks.lineage import Told, lineage
@@ -193,6 +195,19 @@ def identity_of(ti: RuntimeTaskInstanceProtocol, backfill: str | None = None) ->
 def of_backfill(backfill: str | None) -> str:
     """The end of the identity of all tasks of one of Airflow's own backfills; empty for None."""
     return "" if backfill is None else f"#{backfill}"
+
+
+def check_conf(context: Context, fields: Collection[str]) -> None:
+    """Refuse what a person gives a run in its configuration, if its form has no such field.
+
+    Runs of a schedule, of assets and of Airflow's own backfills have configurations of their own.
+
+    Raises:
+        ConfigError: the form has no such field.
+    """
+    run = context.get("dag_run")
+    if run is not None and run.run_type.value == DagRunType.MANUAL.value:
+        check_fields(run.conf or {}, {*fields, BACKFILL})
 
 
 def say_waiting(task: BatchOperator, context: Context, somebody: Busy | BackfillOpen) -> None:

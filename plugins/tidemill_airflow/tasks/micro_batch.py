@@ -15,7 +15,8 @@ from tidemill.core.repair.selection import OfTimes
 from tidemill.inspect.service_levels import missed_after
 from tidemill.project.project import Project
 from tidemill_airflow.naming import BACKFILL
-from tidemill_airflow.tasks.batch_operator import BatchOperator, Turn, identity_of, of_backfill
+from tidemill_airflow.tasks.asked import RUN_FIELDS
+from tidemill_airflow.tasks.batch_operator import BatchOperator, Turn, check_conf, identity_of, of_backfill
 from tidemill_airflow.tasks.execution import RunReport, commits_of, execute_batches
 from tidemill_airflow.tasks.reporting import BatchLog
 from tidemill_airflow.tasks.runner import Amendment, backfill_state, batch_runner, left_of_interval
@@ -74,6 +75,7 @@ class MicroBatchOperator(BatchOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Execute batches until there is nothing to do or the run's limit is reached."""
+        check_conf(context, RUN_FIELDS)
         if (turn := self._interval(context)) is not None:
             return turn.take(self, context)
         project = Project.load(self.project)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,6 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Event, Planned
 from tidemill.core.repair.selection import OfOffsets, OfTimes, Wanted
 from tidemill.core.repair.side_outputs import Selection
-from tidemill.core.time.times import duration
 from tidemill.project.project import Project
 from tidemill_airflow.naming import AIRFLOW
 from tidemill_airflow.tasks.execution import commits_of
@@ -179,9 +178,8 @@ def events_of(ledger: Ledger, identity: str) -> Iterator[Event]:
     return (entry.event for entry in ledger.of_batches(BatchRange(first.batch_id, MAX_OFFSET)))
 
 
-def tasks_of(project: Project, pipeline: str, keep: str | None) -> Iterator[MaintenanceTask]:
+def tasks_of(project: Project, pipeline: str, keep: timedelta | None) -> Iterator[MaintenanceTask]:
     """Do the maintenance tasks and yield each. `keep` is how far back one can go afterwards; None for the project's."""
     from tidemill.maintain.maintenance import maintain
 
-    period = project.settings.keep if keep is None else duration(keep)
-    return maintain(project, pipeline, keep=period, now=datetime.now(UTC))
+    return maintain(project, pipeline, keep=project.settings.keep if keep is None else keep, now=datetime.now(UTC))

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import DAG, get_parsing_context
 
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, shown
 from tidemill.project.project import Project
 from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
 from tidemill_airflow.dags.broken import Broken, broken_dag
@@ -71,7 +71,7 @@ def dags_for(  # noqa: PLR0913  one for each thing that a project chooses
     """
     general = DagOptions(default_args=default_args or {}, dag_args=dag_args or {})
     options = ProjectOptions(general=general, special=pipelines or {})
-    opened = project if isinstance(project, Project) else Project.load(project)
+    opened = _opened(project)
     made = _Factory(
         opened, options, Chosen.of("ask_people", ask_people), Watched.of("start_on_records", start_on_records)
     )
@@ -82,6 +82,17 @@ def dags_for(  # noqa: PLR0913  one for each thing that a project chooses
     for text in told:
         warnings.warn(text, stacklevel=2)
     return dags
+
+
+def _opened(project: Project | str | Path | None) -> Project:
+    if isinstance(project, Project):
+        return project
+    if not isinstance(project, str | Path | None):
+        raise ConfigError(
+            f"dags_for: expected the folder of a project, found {shown(project)}",
+            fix='for example dags_for("/srv/shop")',
+        )
+    return Project.load(project)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,12 +153,71 @@ def test_start_and_end_of_a_dag_can_be_set(folder: Path) -> None:
         ({"default_args": {"pipeline": "mine"}}, "Airflow has no argument `pipeline`"),
         ({"default_args": [("queue", "x")]}, "default_args: expected a dictionary"),
         ({"default_args": {1: "x"}}, "Airflow has no argument `1`"),
-        ({"dag_args": {"tags": "finance"}}, "dag_args: tags is a text"),
+        ({"dag_args": {"tags": "finance"}}, r"`tags`: expected a list of texts, found 'finance'"),
+        ({"dag_args": {"tags": [1]}}, "`tags`: expected a list of texts"),
+        ({"default_args": {"depends_on_past": True}}, "`depends_on_past` must stay False: one failure would stop"),
+        ({"default_args": {"wait_for_downstream": True}}, "`wait_for_downstream` must stay False"),
+        ({"dag_args": {"max_active_tasks": 0}}, "dag_args: `max_active_tasks`: expected a whole number of at least 1"),
+        ({"dag_args": {"max_active_tasks": True}}, "expected a whole number of at least 1, found True"),
+        ({"default_args": {"max_active_tis_per_dag": 0}}, "expected a whole number of at least 1, found 0"),
+        ({"default_args": {"retry_policy": "x"}}, "`retry_policy`: expected a RetryPolicy of airflow.sdk, found 'x'"),
+        ({"default_args": {"retries": -5}}, "`retries`: expected a whole number of at least 0, found -5"),
+        ({"default_args": {"retry_delay": "10 s"}}, "`retry_delay`: expected a timedelta or seconds"),
+        ({"default_args": {"execution_timeout": 60}}, "`execution_timeout`: expected a timedelta above zero, found 60"),
+        ({"dag_args": {"dagrun_timeout": timedelta(0)}}, "`dagrun_timeout`: expected a timedelta above zero"),
+        ({"default_args": {"on_failure_callback": "tell"}}, "`on_failure_callback`: expected a function or a list"),
+        (
+            {"dag_args": {"on_success_callback": [print, "tell"]}},
+            "`on_success_callback`: expected a function or a list",
+        ),
+        ({"dag_args": {"is_paused_upon_creation": "yes"}}, "`is_paused_upon_creation`: expected True or False"),
+        ({"dag_args": {"start_date": "2026-01-01"}}, "`start_date`: expected a datetime"),
+        ({"default_args": {"queue": ["spark"]}}, "`queue`: expected a text"),
     ],
 )
 def test_argument_that_is_unknown_or_must_stay_is_refused_by_name(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         options(**given)
+
+
+def test_values_that_mean_something_are_taken() -> None:
+    from tidemill_airflow.dags.retrying import RETRYING
+
+    options(
+        default_args={
+            **RETRYING,
+            "depends_on_past": False,
+            "queue": "spark",
+            "on_failure_callback": [print],
+            "on_retry_callback": print,
+            "execution_timeout": None,
+            "max_active_tis_per_dag": None,
+        },
+        dag_args={"tags": None, "is_paused_upon_creation": None, "max_active_tasks": 1, "on_failure_callback": None},
+    ).over(options(dag_args={"tags": {"finance"}})).dag("sums", tags=["tidemill"])
+
+
+def test_values_are_checked_for_arguments_that_airflow_has() -> None:
+    from tidemill_airflow.dags.option_values import _EXPECTED, _PAST
+    from tidemill_airflow.dags.options import known_arguments
+
+    of_dags, of_tasks = known_arguments()
+    assert of_dags | of_tasks >= _EXPECTED.keys() | _PAST
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"pipelines": ["sales"]}, r"pipelines: expected a dictionary of DagOptions by name, found \['sales'\]"),
+        ({"project": 5}, "dags_for: expected the folder of a project, found 5"),
+        ({"project": ["/srv/shop"]}, "dags_for: expected the folder of a project"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_a_sentence(given: dict[str, Any], said: str) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    with pytest.raises(ConfigError, match=said):
+        dags_for(**given)
 
 
 def test_value_that_airflow_refuses_is_told_with_the_dag(folder: Path) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, shown
+from tidemill_airflow.dags.option_values import check_values
 from tidemill_airflow.naming import display_name
 
 _PAUSED = "is_paused_upon_creation"
@@ -59,7 +60,7 @@ class DagOptions:
             `on_failure_callback`. `tags` are added to those that Tidemill gives.
 
     Raises:
-        ConfigError: Airflow does not know an argument, or it cannot be changed.
+        ConfigError: Airflow does not know an argument, it cannot be changed, or its value is wrong.
     """
 
     default_args: Mapping[str, Any] = field(default_factory=dict)
@@ -71,12 +72,12 @@ class DagOptions:
         known_of_dags, known_of_tasks = known_arguments()
         _check("default_args", self.default_args, known_of_tasks, FIXED_OF_TASKS)
         _check("dag_args", self.dag_args, known_of_dags, FIXED_OF_DAGS)
-        if isinstance(self.dag_args.get("tags"), str):
-            raise ConfigError("dag_args: tags is a text", fix='write a list: "tags": ["finance"]')
+        check_values("default_args", self.default_args)
+        check_values("dag_args", self.dag_args)
 
     def over(self, general: DagOptions) -> DagOptions:
         """These options where they say something, and `general` elsewhere. Tags of both count."""
-        tags = (*general.dag_args.get("tags", ()), *self.dag_args.get("tags", ()))
+        tags = (*(general.dag_args.get("tags") or ()), *(self.dag_args.get("tags") or ()))
         return DagOptions(
             default_args={**general.default_args, **self.default_args},
             dag_args={**general.dag_args, **self.dag_args, **({"tags": tags} if tags else {})},
@@ -90,7 +91,7 @@ class DagOptions:
         """The arguments of a DAG: what Tidemill gives, and over it what was chosen."""
         chosen = {name: value for name, value in self.dag_args.items() if name != "tags"}
         named = {"dag_id": dag_id, "dag_display_name": display_name(dag_id)}
-        return {**named, **ours, **chosen, "tags": sorted({*tags, *self.dag_args.get("tags", ())})}
+        return {**named, **ours, **chosen, "tags": sorted({*tags, *(self.dag_args.get("tags") or ())})}
 
     def task(self, **ours: Any) -> dict[str, Any]:
         """The arguments of a task: what Tidemill gives, and over it what was chosen."""
@@ -105,10 +106,15 @@ class ProjectOptions:
     special: Mapping[str, DagOptions] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.special, Mapping):
+            raise ConfigError(
+                f"dags_for: pipelines: expected a dictionary of DagOptions by name, found {shown(self.special)}",
+                fix='pipelines={"sales": DagOptions(...)}, or leave it out: all pipelines of the project get their DAGs',
+            )
         for name, options in self.special.items():
             if not isinstance(options, DagOptions):
                 raise ConfigError(
-                    f"dags_for: pipelines: `{name}`: expected DagOptions, found {options!r}",
+                    f"dags_for: pipelines: `{name}`: expected DagOptions, found {shown(options)}",
                     fix=f'pipelines={{"{name}": DagOptions(default_args={{...}}, dag_args={{...}})}}',
                 )
 
@@ -167,7 +173,7 @@ def known_arguments() -> tuple[frozenset[str], frozenset[str]]:
 
 def _check(where: str, given: Mapping[str, Any], known: Iterable[str], fixed: Mapping[str, str]) -> None:
     if not isinstance(given, Mapping):
-        raise ConfigError(f"{where}: expected a dictionary, found {given!r}", fix=f'{where}={{"...": ...}}')
+        raise ConfigError(f"{where}: expected a dictionary, found {shown(given)}", fix=f'{where}={{"...": ...}}')
     allowed = sorted(set(known) - fixed.keys())
     for name in given:
         if name in fixed:

@@ -6,16 +6,19 @@ import os
 import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from support.projects import ROOT, Mill
 from support.short_forms import shortened
+from tidemill.cli.commands.history import _said
 from tidemill.cli.native_noise import meant_for_people
 from tidemill.cli.views.batch_lines import batch_lines
 from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
+from tidemill.core.protocol.events import Decided, Decision
 from tidemill.project.project import Project
 from tidemill.project.settings import Settings
 
@@ -168,3 +171,9 @@ def by_hand(words: list[str], *, closed: bool = False, **environ: str) -> subpro
     command = shlex.join([sys.executable, "-m", "tidemill.cli.main", *words]) + (" <&-" if closed else "")
     known = {**os.environ, "PYTHONPATH": str(ROOT / "spark_jobs"), **environ}
     return subprocess.run(["sh", "-c", command], env=known, capture_output=True, check=False, timeout=60)
+
+
+def test_a_history_escapes_who_decided_and_why() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    event = Decided(batch_id=2, attempt=1, decision=Decision.ACCEPT, by="ana\x1b", why="it is \u202ethgir", at=at)
+    assert _said(event) == r"accept by ana\x1b: it is \u202ethgir"

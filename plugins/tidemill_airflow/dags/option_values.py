@@ -1,7 +1,7 @@
 """Which values a project may give arguments of DAGs and tasks.
 
-Airflow takes nearly any value when it makes a DAG. Of a wrong one it says something when a task runs, or nothing: such a
-DAG then waits for ever.
+Airflow takes nearly any value when it makes a DAG. Of a wrong one it says something when a task runs, or nothing: then
+the DAG waits for ever.
 """
 
 from __future__ import annotations

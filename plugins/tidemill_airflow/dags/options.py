@@ -109,7 +109,7 @@ class ProjectOptions:
         if not isinstance(self.special, Mapping):
             raise ConfigError(
                 f"dags_for: pipelines: expected a dictionary of DagOptions by name, found {shown(self.special)}",
-                fix='pipelines={"sales": DagOptions(...)}, or leave it out: all pipelines of the project get their DAGs',
+                fix='pipelines={"sales": DagOptions(...)}, or leave it out: all pipelines get their DAGs',
             )
         for name, options in self.special.items():
             if not isinstance(options, DagOptions):

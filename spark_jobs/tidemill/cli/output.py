@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.core.errors import TidemillError
+from tidemill.core.errors import TidemillError, printable
 from tidemill.core.protocol.summary import ACCOUNT
 from tidemill.core.time.times import show_moment
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -30,7 +29,6 @@ MOST = 2**63 - 1
 PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline's name.")]
 
 _WIDTH_OF_FILES = 160
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def open_project(ctx: typer.Context) -> Project:
@@ -118,11 +116,6 @@ def show_watermark(watermark: int) -> str:
 def whole(since: Since) -> str:
     """The event time after which windows are complete in a table that batches had left out; empty if there is none."""
     return "" if since.event_time is None else show_moment(since.event_time)
-
-
-def printable(text: str) -> str:
-    """Make text of records safe for a terminal: control characters except line ends are escaped as in Python."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:

@@ -7,9 +7,13 @@ of which.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from tidemill.core.exit_code import ExitCode
+
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters except line ends, and those of Unicode that change the direction of text or end lines."""
 
 _SHOWN = 100
 """The most characters of a value that a text shows."""
@@ -19,6 +23,11 @@ def shown(value: object) -> str:
     """A value that somebody gave, as errors show it: as Python writes it, and cut if it is long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+
+
+def printable(text: str) -> str:
+    """Text that people or records hold, safe for a terminal: control characters except line ends are escaped."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class TidemillError(Exception):

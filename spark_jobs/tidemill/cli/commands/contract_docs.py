@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.output import open_project, printable
+from tidemill.cli.output import open_project
 from tidemill.core.counts import many
-from tidemill.core.errors import InputError
+from tidemill.core.errors import InputError, printable
 from tidemill.core.exit_code import ExitCode
 
 

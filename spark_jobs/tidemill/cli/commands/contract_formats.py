@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.commands.contract_named import ContractName, described_contract
-from tidemill.cli.output import printable
 from tidemill.cli.reports.given import given_file
 from tidemill.contracts.formats.others import Other
+from tidemill.core.errors import printable
 
 OtherFormat = Annotated[Other, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(Other)}.")]
 

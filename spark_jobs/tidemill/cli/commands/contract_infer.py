@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import MOST, open_project, printable
-from tidemill.core.errors import InputError
+from tidemill.cli.output import MOST, open_project
+from tidemill.core.errors import InputError, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -9,11 +9,12 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tidemill.cli.output import console, grid, printable, whole
+from tidemill.cli.output import console, grid, whole
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import ConfigError, shown
+from tidemill.core.errors import ConfigError, printable, shown
 from tidemill.core.plan.slices import batch_ranges, show_batches
 from tidemill.core.protocol.codec import encode
+from tidemill.core.protocol.events import told
 from tidemill.core.repair.selection import time_of
 from tidemill.core.time.times import moment, show_clock, show_moment
 
@@ -162,7 +163,7 @@ def _show_meaning(out: Console, found: Lineage) -> None:
     if found.since is not None:
         since, old = found.since, [c.batch_id for c in found.contributions if c.batch_id < found.since.batch_id]
         mixed = f"; {show_batches(batch_ranges(old))} counted by the one before" if old else ""
-        said = f"by the declaration of batch {since.batch_id}, of {since.by}: {since.why}{mixed}"
+        said = f"by the declaration of batch {since.batch_id}, of {told(since.by, since.why)}{mixed}"
         out.print(said, soft_wrap=True)
         if since.event_time is not None and found.window.start <= since.event_time:
             lacks = f"earlier batches left the table out: live batches publish windows that start after {whole(since)}"

@@ -172,7 +172,7 @@ def _said(event: Event) -> str:
         case Decided(decision=decision, by=by, why=why):
             return f"{decision.value} by {told(by, why)}"
         case Superseded(generation=generation, by=by, why=why):
-            return f"by generation {generation}, of {by}{f': {why}' if why else ''}"
+            return f"by generation {generation}, of {told(by, why)}"
         case Forgotten(until=until):
             return f"the state of windows that end by {show_moment(until)} may go"
         case _:
@@ -215,5 +215,5 @@ def _redefined(redefined: Redefined | None) -> str:
     if redefined is None:
         return ""
     reason, changed = redefined.reason, redefined.tables
-    told = "; ".join(f"{table}: {' '.join(' '.join(lines).split())}" for table, lines in changed.items())
-    return f"; from now on numbers mean something else, by {reason.by}: {reason.why} ({told})"
+    tables = "; ".join(f"{table}: {' '.join(' '.join(lines).split())}" for table, lines in changed.items())
+    return f"; from now on numbers mean something else, by {_told(reason)} ({tables})"

@@ -23,6 +23,7 @@ from tidemill.cli.output import (
 from tidemill.cli.views.log import print_json
 from tidemill.core.counts import many
 from tidemill.core.plan.amendments import count
+from tidemill.core.protocol.events import told
 from tidemill.core.protocol.summary import account_of, broken_rules, steps_text
 from tidemill.core.time.times import show_duration, show_moment
 from tidemill.project.generations import to_do
@@ -135,9 +136,10 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
         lines += [("next batch", f"is refused: {found.refused.message}"), ("", found.refused.fix)]
     for table, since in (view.position.since or {}).items():
         where = "" if since.event_time is None else f", in windows that start after {whole(since)}"
-        lines.append(("meaning", f"of {table} since batch {since.batch_id}{where}, by {since.by}: {since.why}"))
+        lines.append(("meaning", f"of {table} since batch {since.batch_id}{where}, by {told(since.by, since.why)}"))
     if (job := view.position.backfill) is not None:
-        lines.append(("backfill", f"of {job.by} since batch {job.since}: {many(count(job.left), 'record')} left"))
+        left = many(count(job.left), "record")
+        lines.append(("backfill", f"of {told(job.by, '')} since batch {job.since}: {left} left"))
     if view.superseded is not None:
         lines.append(("rebuild", f"generation {view.superseded.generation} takes over: `tidemill rebuild` goes on"))
     elif found.rebuild is not None:
@@ -211,7 +213,7 @@ def _show_partitions(out: Console, found: PipelineStatus) -> None:
 def _trouble(part: PartitionStatus) -> str | Text:
     if part.missing:
         lacks = styled(("not in the log", "red"))
-        return lacks if part.gone is None else f"gone, says {part.gone.by}: {part.gone.why}"
+        return lacks if part.gone is None else f"gone, says {told(part.gone.by, part.gone.why)}"
     if part.lost:
         return styled((f"{many(part.lost, 'record')} lost", "red"))
     if part.cut:
@@ -219,8 +221,8 @@ def _trouble(part: PartitionStatus) -> str | Text:
     waiting = f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
     if not part.tells:
         return waiting
-    told = "no watermark told yet" if part.told is None else f"watermark told: {show_moment(part.told)}"
-    return "; ".join(filter(None, [told, waiting]))
+    mark = "no watermark told yet" if part.told is None else f"watermark told: {show_moment(part.told)}"
+    return "; ".join(filter(None, [mark, waiting]))
 
 
 def _state(opened: OpenBatch) -> str:

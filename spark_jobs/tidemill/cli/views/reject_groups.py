@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tidemill.cli.output import console, grid, printable
+from tidemill.cli.output import console, grid
 from tidemill.cli.views.log import print_json
 from tidemill.core.counts import many
+from tidemill.core.errors import printable
 from tidemill.core.plan.amendments import SideOutput
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidemill.cli.output import console, grid, printable
+from tidemill.cli.output import console, grid
 from tidemill.cli.views.log import print_json
 from tidemill.core.counts import many
+from tidemill.core.errors import printable
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.time.times import show_moment
 

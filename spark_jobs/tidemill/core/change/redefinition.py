@@ -14,7 +14,7 @@ from tidemill.core.bind.rule_bounds import as_written, implied, without_eased
 from tidemill.core.bind.sinks import Sink
 from tidemill.core.change.branches import changed_branches
 from tidemill.core.change.joining_tables import Newcomer, Unread, matched, newcomer, unread
-from tidemill.core.errors import BackfillOpen, Incompatible
+from tidemill.core.errors import BackfillOpen, Incompatible, printable
 from tidemill.core.identity.written import described, same
 from tidemill.core.plan.amendments import Reason, Redefined
 from tidemill.core.plan.plan import BatchPlan
@@ -73,7 +73,7 @@ def redefined(flow: Flow, position: Position, decided: Reason | None = None) -> 
         raise _refused(flow.name, found)
     if (job := position.backfill) is not None:
         raise BackfillOpen(
-            f"{flow.name}: the backfill of {job.by} is not complete, and its batches must all mean the same",
+            f"{flow.name}: the backfill of {printable(job.by)} is not complete, and its batches must all mean the same",
             fix="complete it by the old declaration with `tidemill backfill --resume`, or give it up with --cancel",
         )
     joined = ((table, change) for table, changes in found.items() for change in changes if isinstance(change, Newcomer))

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidemill.core.contract.verdict import Verdict
+from tidemill.core.errors import printable
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
@@ -19,7 +20,7 @@ FORMAT_VERSION = 1
 
 def told(by: str, why: str) -> str:
     """Who decided something and why, for people: "root: the till was offline", or the name alone."""
-    return f"{by}: {why}" if why else by
+    return printable(f"{by}: {why}" if why else by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

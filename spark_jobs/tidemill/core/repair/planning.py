@@ -9,7 +9,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.change.joining_tables import completed
 from tidemill.core.change.redefinition import redefined
-from tidemill.core.errors import AmendmentError, BackfillOpen
+from tidemill.core.errors import AmendmentError, BackfillOpen, printable
 from tidemill.core.history.coverage import Cover, batches_of, panes_of
 from tidemill.core.history.past import Past
 from tidemill.core.identity.semantics import SEMANTICS
@@ -38,7 +38,7 @@ def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], r
     """
     if (job := view.position.backfill) is not None:
         raise BackfillOpen(
-            f"the backfill of {job.by}, begun with batch {job.since}, has {count(job.left):,} records left",
+            f"the backfill of {printable(job.by)}, begun with batch {job.since}, has {count(job.left):,} records left",
             fix="complete it with --resume, or give it up with --cancel",
         )
     return Backfill(

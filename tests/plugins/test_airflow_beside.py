@@ -93,3 +93,31 @@ def test_a_retry_of_a_run_about_the_open_backfill_leaves_the_next_one_alone(mill
     assert opened(mill) == "second"
     assert turn(mill, {"mode": mode}, "third")["batches"]
     assert opened(mill) == "second"
+
+
+def declare(mill: Mill, old: str, new: str) -> None:
+    path = mill.project.folder / "pipelines" / "pipeline.py"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_filter_that_changes_while_a_backfill_is_open_leaves_two_ways_out(mill: Mill) -> None:
+    """Go back to the old declaration and resume, or cancel: both are forms, and the second needs no other file."""
+    from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+
+    from tidemill_airflow.tasks.deciding import DecisionOperator
+
+    before = mill.published()
+    turn(mill, ALL, "first")
+    declare(mill, "'nobody'", "'anybody'")
+    for form in (ALL, {"mode": "resume"}):
+        with pytest.raises(AirflowFailException, match="changed what published numbers mean"):
+            turn(mill, form, "first")
+    decided = {"decision": "from now", "by": "ana", "why": "it counts now"}
+    with pytest.raises(AirflowRescheduleException):
+        executed(mill, DecisionOperator, decided, run="decides")
+    assert "with the mode resume to complete it, or cancel" in NOTES[-1]
+    turn(mill, {"mode": "cancel"}, "cancels")
+    assert (opened(mill), mill.published()) == (None, before)
+    assert executed(mill, DecisionOperator, decided, run="decides")["batches"]

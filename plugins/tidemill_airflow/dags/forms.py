@@ -57,7 +57,7 @@ def backfill_form(topics: Sequence[str]) -> dict[str, Param]:
         "to_window": _time("Up to", windows, "Windows that start at this event time or later are not computed."),
         "accept_loss": _loss(),
         **_batch_records(),
-        **_who("Empty: the user of Airflow who triggers the run."),
+        **_who(),
     }
 
 
@@ -81,7 +81,7 @@ def replay_form(topics: Sequence[str], tables: Sequence[str]) -> dict[str, Param
         "partition": _number("Partition", WHICH, "Empty: all partitions.", least=0, most=_MOST_PARTITIONS),
         "offset": _number("Offset", WHICH, "Empty: all offsets.", least=0, most=MAX_OFFSET),
         **_batch_records(),
-        **_who("Empty: the user of Airflow who triggers the run."),
+        **_who(),
     }
 
 
@@ -106,7 +106,7 @@ def decision_form() -> dict[str, Param]:
             most=MAX_OFFSET,
         ),
         "partitions": _text("Lost partitions", WHAT, "For gone: TOPIC-PARTITION, several with commas."),
-        **_who(),
+        **_who("show or ask"),
     }
 
 
@@ -121,13 +121,13 @@ def rewind_form() -> dict[str, Param]:
             least=0,
             most=MAX_OFFSET,
         ),
-        **_who(),
+        **_who("a plan"),
     }
 
 
 def rebuild_form() -> dict[str, Param]:
     """The form of rebuilds."""
-    return {"mode": _mode(PLAN, DO, CANCEL), "accept_loss": _loss(), **_batch_records(), **_who()}
+    return {"mode": _mode(PLAN, DO, CANCEL), "accept_loss": _loss(), **_batch_records(), **_who("a plan")}
 
 
 def verify_form() -> dict[str, Param]:
@@ -180,10 +180,14 @@ def _mode(*modes: str) -> Param:
     )
 
 
-def _who(nobody: str = "Empty: the user of Airflow who triggers the run, if Airflow knows it.") -> dict[str, Param]:
+def _who(needed_unless: str = "") -> dict[str, Param]:
+    """Who and why. With `needed_unless`, the task refuses to do anything else without a reason."""
+    title, reason = "Why", "Your reason. The ledger keeps it."
+    if needed_unless:
+        title, reason = "Why (required)", f"{reason} Only {needed_unless} needs none."
     return {
-        "by": _text("Who", WHO, nobody),
-        "why": _text("Why", WHO, "Your reason. The ledger keeps it.", format="multiline"),
+        "by": _text("Who", WHO, "Empty: the user of Airflow who triggers the run, if Airflow knows it."),
+        "why": _text(title, WHO, reason, format="multiline"),
     }
 
 

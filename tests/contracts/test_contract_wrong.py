@@ -76,6 +76,8 @@ TYPES = [
     ("required: true", "required: no", "write true or false"),
     ("required: true", "required: True", "write true or false"),
     ("minimum: 0", "minimum: 007", "remove the leading zeros"),
+    ("minimum: 0", "minimum: --007", ""),
+    ("minimum: 0", "minimum: 0\u00b2", ""),
     ("minimum: 0", "minimum: '0'", "remove the quotes: 0"),
     ("minimum: 0", "minimum: 1_000", "remove the underscores"),
     ("multipleOf: 5", "multipleOf: -5", "a number above 0"),

@@ -143,6 +143,7 @@ def test_the_ledger_gets_a_name_and_a_reason_or_nothing_is_done() -> None:
         ({"sample": 0}, "more than 0"),
         ({"sample": 101}, "up to 100"),
         ({"sample": "all"}, "found 'all'"),
+        ({"sample": float("nan")}, "up to 100 percent, found nan"),
         ({"seed": 1.5}, "a whole number, found 1.5"),
         ({"to_window": "2026-01-02"}, "to_window is given without from_window"),
     ],

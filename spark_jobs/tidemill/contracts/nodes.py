@@ -77,8 +77,8 @@ def without_quotes(node: Node) -> str:
     if not isinstance(node.value, str):
         return ""
     number = node.value.replace("_", "")
-    digits = number.lstrip("-")
-    if digits.isdigit() and (number != node.value or (digits.startswith("0") and len(digits) > 1)):
+    digits = number.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and (number != node.value or (digits.startswith("0") and len(digits) > 1)):
         wrong = "underscores" if number != node.value else "leading zeros"
         return f"remove the {wrong}: {int(number[:39])}"
     return f"remove the quotes: {node.value}" if _NUMBER.fullmatch(node.value) else ""

@@ -70,8 +70,8 @@ def display_name(dag_id: str) -> str:
 NOTE = "tidemill_note"
 """The XCom in which a task leaves the note for its run; the scheduler's listener writes it."""
 
-WAITS = "WAITS: "
-"""The beginning of the note of a task that waits for another run."""
+WAITS, WORKS = "WAITS: ", "WORKS: "
+"""The beginning of the note of a task that waits for another run, and of one that is between two of its turns."""
 
 BACKFILL = "tidemill_airflow_backfill"
 """The key in the configuration of a run under which tasks find the name of Airflow's own backfill."""

@@ -68,6 +68,7 @@ def test_two_backfills_and_one_that_completes_the_first_stay_exact(mill: Mill) -
 
 def test_a_backfill_that_waits_says_for_what_and_names_the_modes_of_the_form(mill: Mill) -> None:
     turn(mill, ALL, "first")
+    assert NOTES[-1].startswith("WORKS: ")
     assert turn(mill, ALL, "second") is None
     assert NOTES[-1].startswith("WAITS: the backfill of airflow:sums.form/first/it, begun with batch 5, has 4 records")
     assert "trigger sums.backfill with the mode resume to complete it, or cancel" in NOTES[-1]

@@ -158,9 +158,13 @@ def test_numbers_that_no_task_can_be_told_become_texts(a_run: Callable[..., Any]
     assert run.conf == {"theirs": 10**30}
 
 
-def test_run_that_waits_gets_its_note_when_another_of_its_pipeline_starts_or_ends(a_run: Callable[..., Any]) -> None:
+def test_run_that_waits_gets_its_note_when_another_of_its_pipeline_starts_or_ends(
+    session: Any, a_run: Callable[..., Any]
+) -> None:
     """Airflow tells the scheduler nothing while a run waits."""
+    from airflow.models.xcom import XComModel
     from airflow.utils.state import DagRunState
+    from sqlalchemy import select
 
     from tidemill_airflow.scheduler import listener
 
@@ -175,6 +179,7 @@ def test_run_that_waits_gets_its_note_when_another_of_its_pipeline_starts_or_end
         None,
         None,
     ]
-    waits.note = None
+    [left] = session.scalars(select(XComModel).where(XComModel.dag_id == "sums.backfill"))
+    left.value = json.dumps("WORKS: it goes on")
     listener.on_dag_run_running(dag_run=live)
-    assert waits.note == "Tidemill: WAITS: the backfill of ana"
+    assert waits.note == "for ben\n\nTidemill: WORKS: it goes on", "what it waited for is over"

@@ -12,7 +12,7 @@ from airflow.utils.sqlalchemy import with_row_locks
 from airflow.utils.state import DagRunState
 from sqlalchemy import select
 
-from tidemill_airflow.naming import FORM_TASKS, NOTE, WAITS
+from tidemill_airflow.naming import FORM_TASKS, NOTE, WAITS, WORKS
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -37,16 +37,16 @@ def _texts(dag_run: DagRun, session: Session) -> dict[str, str]:
 
 
 def write_waiting_notes(dag_run: DagRun, session: Session) -> None:
-    """Write the notes of the runs of the same pipeline that wait for another one, in the session's transaction.
+    """Write the notes of the runs of the same pipeline that wait, in the session's transaction.
 
-    Airflow tells the scheduler nothing while a run waits, so this is done when another run of the pipeline starts or
-    ends. A run that another scheduler has locked is left to it.
+    Airflow tells the scheduler nothing while a run waits, for another one or for its own next turn. So this is done
+    when another run of the pipeline starts or ends. A run that another scheduler has locked is left to it.
     """
     pipeline = dag_run.dag_id.partition(".")[0]
     forms = [named(pipeline) for named in FORM_TASKS]
     found = select(DagRun).where(DagRun.dag_id.in_(forms), DagRun.state == DagRunState.RUNNING, DagRun.id != dag_run.id)
     for run in session.scalars(with_row_locks(found, of=DagRun, session=session, skip_locked=True)).unique().all():
-        texts = {task: text for task, text in _texts(run, session).items() if text.startswith(WAITS)}
+        texts = {task: text for task, text in _texts(run, session).items() if text.startswith((WAITS, WORKS))}
         if texts and (note := joined(run.note, texts)) != run.note:
             run.note = note
 

@@ -14,7 +14,7 @@ from airflow.utils.types import DagRunType
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
 from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
-from tidemill_airflow.naming import AIRFLOW, BACKFILL, WAITS, backfill_dag_of
+from tidemill_airflow.naming import AIRFLOW, BACKFILL, WAITS, WORKS, backfill_dag_of
 from tidemill_airflow.tasks.announcing import announce
 from tidemill_airflow.tasks.asked import check_fields
 from tidemill_airflow.tasks.execution import commits_of
@@ -143,6 +143,8 @@ class Turn:
             amendment = self.amendment(project, identity)
             done = amendment is None or self._batches(task, project, amendment, identity, watcher)
             wait = _BREATH
+            if not done:
+                leave_note(context["ti"], f"{WORKS}it frees its slot after each few batches, and goes on", task.log)
         except (Busy, BackfillOpen) as somebody:
             say_waiting(task, context, somebody)
             done, wait = False, _A_WHILE

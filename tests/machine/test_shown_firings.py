@@ -71,7 +71,7 @@ def test_explain_of_a_window_says_where_to_look_for_firings(
     mill.run()
     code, text = shown(tmp_path, capsys, "explain", "firings", "--window", NOW.isoformat(), *named)
     assert code == 5
-    assert "firings has firings, and which records one is made of" in text
+    assert "firings has firings, and what one is made of" in text
     assert "tidemill history firings --batch N" in text
 
 

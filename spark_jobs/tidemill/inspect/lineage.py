@@ -167,7 +167,7 @@ def _sink(flow: Flow, table: str | None) -> WindowedSink:
     firings = [s.table for s in flow.sinks if isinstance(s, FiringSink)]
     if table in firings or (table is None and firings and not windowed):
         raise InputError(
-            f"{flow.name}: {table or firings[0]} has firings, and which records one is made of follows from all records "
+            f"{flow.name}: {table or firings[0]} has firings, and what one is made of follows from all records "
             "of its key before it",
             fix=f"its column batch_id names the batch that published it, and `tidemill history {flow.name} --batch N` "
             "shows what that batch read",

@@ -44,7 +44,7 @@ def shown(mill: Mill) -> list[tuple[Any, ...]]:
     return sorted((u, (a - NOW).seconds, (b - NOW).seconds, *rest) for u, a, b, *rest in rows)
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
 def test_a_window_has_one_row_which_each_firing_updates(tmp_path: Path, spark: Any, writer: str) -> None:
     mill = sessions(tmp_path, spark, writer)
     mill.feed([an_event(0, "a", 1), an_event(8, "a", 2), an_event(1, "b", 3), an_event(9, "b", 4)])

@@ -45,7 +45,8 @@ WINDOWS = {
     "Calendar('day')": Calendar("day"),
     "Global()": Global(),
 }
-MODES = ("discarding", "accumulating", "accumulating_and_retracting")
+REPLACING = "accumulating_and_replacing"
+MODES = ("discarding", "accumulating", "accumulating_and_retracting", REPLACING)
 TRIGGER = "AfterWatermark(early=AfterCount(2), late=AfterCount(1))"
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3))": TumblingBuffer(CountPolicy(3)),
@@ -90,12 +91,12 @@ def contract(name: str, more: str = "") -> str:
 
 
 def everything(folder: Path, spark: Any, writer: str) -> Mill:
-    told = 'timing="timing", index="nth", last="last", operation="operation"'
     pipeline, contracts = HEAD, {"events": EVENTS_CONTRACT.replace("EXTRA", "keep")}
     for number, (window, mode) in enumerate(FIRED):
-        name = f"windows_{number}"
+        name, kinds = f"windows_{number}", [kind for kind in TOLD if mode != REPLACING or kind != "operation"]
+        told = ", ".join(f'{kind}="{"nth" if kind == "index" else kind}"' for kind in kinds)
         pipeline += published(window, name, f', trigger={TRIGGER}, accumulation="{mode}", {told}')
-        contracts[name] = contract(name, ("" if "Global" in window else BOUND) + "".join(TOLD.values()))
+        contracts[name] = contract(name, ("" if "Global" in window else BOUND) + "".join(TOLD[k] for k in kinds))
     for number, window in enumerate(BUFFERS):
         pipeline += published(window, f"buffers_{number}")
         contracts[f"buffers_{number}"] = contract(f"buffers_{number}")
@@ -125,7 +126,8 @@ def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
         oracle = WindowOracle(declared)
         oracle.run(batches_of(told, own), Moment())
         amounts = [event.amount for _, event in own]
-        for each in oracle.results:
+        newest = {each.window: each for each in oracle.results}
+        for each in newest.values() if mode == REPLACING else oracle.results:
             taken = [("delete", of, numbers) for of, numbers in each.retracts]
             for operation, of, numbers in [*taken, ("insert", each.window, each.records)]:
                 start = None if of is None or window == "Global()" else of.start
@@ -182,7 +184,7 @@ def shown(mill: Mill, table: str) -> list[tuple[Any, ...]]:
         start = micros(found["window_start"]) if "window_start" in found else None
         if "timing" not in found:
             return (found["user"], *(() if start is None else (start,)), found["n"], found["amount"])
-        told = (found["timing"], found["nth"], found["last"], found["operation"])
+        told = (found["timing"], found["nth"], found["last"], found.get("operation", "insert"))
         return (found["user"], start, *told, found["n"], found["amount"])
 
     return sorted((row(each) for each in rows_of(mill.project.published_uri(table))), key=str)

@@ -14,17 +14,14 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from machine.tiny import TinyAttempt
-from machine.told import USERS, Told, disturbed, places_of
+from machine.told import Told, added, disturbed, fired, places_of
 from support.firings import firings
-from support.ordered import Batch, Record
-from support.ordered_oracle import WindowOracle
 from support.projects import NO_SPARK, NOW, Mill, an_event, rows_of
 from support.short_forms import crossed, shortened
 from tidemill import AfterCount, AfterWatermark, Global, Never, Repeatedly, Sliding, Tumbling
 from tidemill.core.errors import OffsetsLost
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.ordered.event_windows import EventWindows
-from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
@@ -56,22 +53,11 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def expected(told: Told, declared: EventWindows) -> list[tuple[Any, ...]]:
-    """Of each user and window the newest firing; sessions that became others are gone."""
-    found, start = dict[tuple[str, int], tuple[Any, ...]](), micros(NOW)
-    for user in USERS:
-        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
-        own = [(number, event) for number, event in enumerate(told.order) if event.user == user]
-        for until, watermark in told.after:
-            records = [Record(start + e.second * 1_000_000, e.amount) for n, e in own if first <= n < until]
-            batches.append(Batch(records, Moment(watermark)))
-            first = until
-        oracle.run(batches, Moment())
-        for each in oracle.results:
-            for window in each.replaces:
-                found.pop((user, window.start), None)
-            amounts = [own[i][1].amount for i in each.records]
-            told_of = (each.timing.value, each.index, each.is_last)
-            found[user, each.window.start] = (*told_of, len(amounts), sum(amounts) if amounts else None)
+    """Of each user and window the newest firing."""
+    found = dict[tuple[str, int], tuple[Any, ...]]()
+    for user, amounts, each in fired(told, declared):
+        told_of = (each.timing.value, each.index, each.is_last)
+        found[user, each.window.start] = (*told_of, *added(amounts, each.records))
     return sorted(((*key, *row) for key, row in found.items()), key=str)
 
 

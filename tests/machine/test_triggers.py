@@ -10,16 +10,13 @@ from typing import Any
 import pytest
 
 from machine.tiny import TinyAttempt
-from machine.told import USERS, Told, disturbed, places_of
+from machine.told import Told, added, disturbed, fired, places_of
 from support.firings import firings
-from support.ordered import Batch, Record
-from support.ordered_oracle import WindowOracle
-from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
+from support.projects import NO_SPARK, TOTALS_CONTRACT, Mill, an_event
 from support.short_forms import crossed
 from tidemill import AfterCount, AfterWatermark, Calendar, Never, Repeatedly, Sliding, Tumbling
 from tidemill.core.errors import Incompatible
 from tidemill.core.ordered.event_windows import EventWindows
-from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.time.times import micros
 from tidemill.maintain import maintenance
@@ -47,21 +44,12 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def expected(told: Told, declared: EventWindows) -> list[tuple[Any, ...]]:
     """User, start, timing, index, whether it is the last one, operation, count and sum of each row."""
-    found, start = [], micros(NOW)
-    for user in USERS:
-        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
-        own = [(number, event) for number, event in enumerate(told.order) if event.user == user]
-        for until, watermark in told.after:
-            records = [Record(start + e.second * 1_000_000, e.amount) for n, e in own if first <= n < until]
-            batches.append(Batch(records, Moment(watermark)))
-            first = until
-        oracle.run(batches, Moment())
-        for each in oracle.results:
-            amounts = [event.amount for _, event in own]
-            taken = [("delete", window, numbers) for window, numbers in each.retracts]
-            for operation, window, numbers in [*taken, ("insert", each.window, each.records)]:
-                rest = (each.timing.value, each.index, each.is_last, operation, len(numbers))
-                found.append((user, window.start, *rest, sum(amounts[i] for i in numbers) if numbers else None))
+    found = []
+    for user, amounts, each in fired(told, declared):
+        taken = [("delete", window, numbers) for window, numbers in each.retracts]
+        for operation, window, numbers in [*taken, ("insert", each.window, each.records)]:
+            rest = (each.timing.value, each.index, each.is_last, operation, *added(amounts, numbers))
+            found.append((user, window.start, *rest))
     return sorted(found, key=str)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 from amend.conftest import an_amendment, done
 from machine.failing import failing
-from support.projects import Mill, an_event
+from support.ordered import Batch, Record, Result
+from support.ordered_oracle import WindowOracle
+from support.projects import NOW, Mill, an_event
 from tidemill.core.errors import TidemillError
 from tidemill.core.history.index import IndexedBatch
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.failpoints import Injected, boundaries_beside, boundaries_of
 from tidemill.core.repair.state_compaction import Folding
+from tidemill.core.time.times import micros
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
 from tidemill.repair.rewind import rewind
@@ -76,6 +81,25 @@ class Told:
         del self.order[self.known[to] :]
         self.known = {batch: count for batch, count in self.known.items() if batch <= to}
         del self.after[len(self.known) :]
+
+
+def fired(told: Told, declared: EventWindows) -> Iterator[tuple[str, Sequence[int], Result]]:
+    """What the plain rule says of these records: of each firing its user, and the amounts of all records of this."""
+    for user in USERS:
+        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
+        own = [(number, event) for number, event in enumerate(told.order) if event.user == user]
+        for until, watermark in told.after:
+            part = (event for number, event in own if first <= number < until)
+            records = [Record(micros(NOW) + event.second * 1_000_000, event.amount) for event in part]
+            batches.append(Batch(records, Moment(watermark)))
+            first = until
+        oracle.run(batches, Moment())
+        yield from ((user, [event.amount for _, event in own], each) for each in oracle.results)
+
+
+def added(amounts: Sequence[int], numbers: Sequence[int]) -> tuple[int, int | None]:
+    """Count and sum of some of the amounts."""
+    return len(numbers), sum(amounts[i] for i in numbers) if numbers else None
 
 
 def places_of(mill: Mill, *, beside: bool = False) -> Sequence[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink, updates_rows
 from tidemill.core.plan.amendments import Repair, Rewind
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
@@ -52,7 +52,7 @@ class Publisher(TableWriter):
             case RowSink() | FiringSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
             case RowSink() | FiringSink(), Backfill() as job:
-                self._replace_batches(self.uris.published_table(sink), staged, job, whole=_updated(sink))
+                self._replace_batches(self.uris.published_table(sink), staged, job, whole=updates_rows(sink))
             case FiringSink(replaces=True), None if staged is not None and (staged.count or gone is not None):
                 self._upsert(sink, staged, gone)
             case WindowedSink(), Backfill(complete=True) as job:
@@ -104,7 +104,7 @@ class Publisher(TableWriter):
     ) -> None:
         """Replace the rows of superseded batches by the rows that the job has kept waiting, and by `staged`.
 
-        With `whole`, replace all rows that are there.
+        With `whole`, replace all rows that are there: those of firings that update one another.
         """
         parts = [*self._waiting(spec, job), *([staged] if staged is not None else ())]
         if not parts and newest(spec) is None:
@@ -242,11 +242,6 @@ class Publisher(TableWriter):
         earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
         parts = [writer.table(place).read(where=(bounds,)) for bounds in of_batches(earlier)]
         return tuple(StagedRows(writer, rows, writer.count(rows)) for rows in parts)
-
-
-def _updated(sink: Sink) -> bool:
-    """Whether firings update rows of the table: then it is computed again as a whole."""
-    return isinstance(sink, FiringSink) and sink.replaces
 
 
 def _around(sink: StatefulSink, *staged: StagedRows | None) -> Between:

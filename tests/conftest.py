@@ -44,6 +44,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_airflow_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads the Airflow of the person who runs it, nor writes to its folder."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow_of_nobody") / "airflow"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data beside the checkout."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import runpy
+import sqlite3
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -206,3 +207,37 @@ def test_command_tells_a_wrong_folder_from_a_stack_trace(tmp_path: Path, capsys:
 
     assert main(["--project", str(tmp_path)]) == 5
     assert "there is no tidemill.toml" in capsys.readouterr().err
+
+
+def test_doctor_says_what_becomes_of_the_pools(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidemill.project.project import Project
+    from tidemill_airflow.local.look import look
+
+    home, file = tmp_path / "home", tmp_path / "home" / "airflow.db"
+    home.mkdir()
+    (home / "airflow.cfg").touch()
+    monkeypatch.setenv("AIRFLOW_HOME", str(home))
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", f"sqlite:///{file}")
+
+    def row() -> tuple[str, str]:
+        found = {each.name: each for each in look(Project.load(project), ask=True)}["airflow pools"]
+        return found.state, f"{found.found}; {found.fix}"
+
+    def run(*statements: str) -> None:
+        with closing(sqlite3.connect(file)) as database:
+            for statement in statements:
+                database.execute(statement)
+            database.commit()
+
+    assert row() == ("note", f"{file} is not there yet; airflow db migrate")
+    file.touch()
+    assert row() == ("note", f"sqlite:///{file} has no tables of Airflow yet; airflow db migrate")
+    run("CREATE TABLE slot_pool (pool TEXT, slots INTEGER)", "INSERT INTO slot_pool VALUES ('tidemill.orders', 1)")
+    assert row()[0] == "note"
+    assert "missing: tidemill.visits" in row()[1]
+    run("INSERT INTO slot_pool VALUES ('tidemill.visits', 2)")
+    assert "tidemill.visits has 2 slots" in row()[1]
+    run("UPDATE slot_pool SET slots = 1")
+    assert row() == ("ok", "tidemill.orders, tidemill.visits; ")
+    file.write_bytes(b"no database" * 100)
+    assert row() == ("problem", f"sqlite:///{file} cannot be read: file is not a database; airflow db check")

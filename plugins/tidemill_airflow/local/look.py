@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidemill.core.errors import TidemillError
 from tidemill.project.project import Project
@@ -14,6 +15,9 @@ from tidemill_airflow.local.environment import LocalAirflow
 from tidemill_airflow.local.home import Home
 from tidemill_airflow.local.install import SETTINGS, airflow_home, dags_folder, is_installed
 from tidemill_airflow.naming import pool_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 _INSTALL = "tidemill airflow install"
 _MOST_FILES = 1_000
@@ -131,18 +135,39 @@ def _loaded() -> tuple[str, str, str]:
 
 def _pools(project: Project) -> tuple[str, str, str]:
     from airflow.configuration import conf
-    from sqlalchemy import create_engine, text
     from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import SQLAlchemyError
 
     url = make_url(conf.get_mandatory_value("database", "sql_alchemy_conn"))
+    shown = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         return "note", f"{url.database} is not there yet", "airflow db migrate"
+    try:
+        slots = _slots(url)
+    except (SQLAlchemyError, ImportError) as error:
+        why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        return "problem", f"{shown} cannot be read: {why}", "airflow db check"
+    if slots is None:
+        return "note", f"{shown} has no tables of Airflow yet", "airflow db migrate"
+    return _compared(project, slots)
+
+
+def _slots(url: URL) -> dict[str, int] | None:
+    """The slots of each pool; None if the database is empty."""
+    from sqlalchemy import create_engine, inspect, text
+
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
-            slots = {str(row[0]): int(row[1]) for row in connection.execute(text("SELECT pool, slots FROM slot_pool"))}
+            if not inspect(connection).has_table("slot_pool"):
+                return None
+            found = connection.execute(text("SELECT pool, slots FROM slot_pool"))
+            return {str(row[0]): int(row[1]) for row in found}
     finally:
         engine.dispose()
+
+
+def _compared(project: Project, slots: Mapping[str, int]) -> tuple[str, str, str]:
     wanted = [pool_of(name) for name in project.pipeline_names()]
     missing = [name for name in wanted if name not in slots]
     if missing:

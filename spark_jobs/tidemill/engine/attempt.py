@@ -233,7 +233,7 @@ class Attempt:
             case Live() | Repair() | Reading():
                 partials, touched = found.partials.get(sink.table), found.touched.get(sink.table, [])
                 fired = windows.fire(sink, position, partials, touched)
-                self.slices.nodes(sink, fired.nodes)
+                self.slices.nodes(sink, fired.nodes, windows.merged.get(sink.table))
                 return fired
             case _:
                 assert_never(self.plan.work)

@@ -17,7 +17,8 @@ def fold_slices(flow: Flow, fold: Fold, windows: Windows, firings: Firings, slic
     written = StateWritten()
     for sink in flow.sinks:
         if isinstance(sink, WindowedSink):
-            slices.nodes(sink, windows.folded_nodes(sink, fold))
+            nodes = windows.folded_nodes(sink, fold)
+            slices.nodes(sink, nodes, windows.merged.get(sink.table))
             if (staged := windows.folded(sink, fold)) is not None:
                 slices.state(sink, staged, written)
         elif isinstance(sink, FiringSink):

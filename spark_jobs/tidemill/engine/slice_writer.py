@@ -41,15 +41,16 @@ class SliceWriter:
             handle = self.publisher.append_slice(spec, self.publisher.expected.state(sink), staged)
             written.states[sink.table] = State(spec=spec, handle=handle)
 
-    def nodes(self, sink: WindowedSink, nodes: StagedRows | None) -> None:
-        """Append panes merged ahead."""
+    def nodes(self, sink: WindowedSink, nodes: StagedRows | None, there: State | None) -> None:
+        """Append panes merged ahead; `there` is their table, if the batch has already opened it."""
         if nodes is None or not nodes.count:
             return
         names = ("pane_level", "pane_start", *of_nodes(sink), *SLICE_COLUMNS)
         staged = nodes.stamped(self._values).picked({name: name for name in names})
         with boundary(f"merged:{sink.table}", self.plan.batch_id):
             spec = self.uris.merged(sink, staged.writer.fields(staged.rows))
-            self.publisher.append_slice(spec, self.publisher.expected.merged(sink), staged)
+            opened = None if there is None else there.handle
+            self.publisher.append_slice(spec, self.publisher.expected.merged(sink), staged, opened)
 
     def keys(self, sink: FiringSink, staged: StagedRows | None) -> None:
         """Append what keys of ordered windows keep, and aggregates of their pieces."""

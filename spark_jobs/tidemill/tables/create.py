@@ -27,12 +27,15 @@ _DELTA_NAMES = {Scalar.INTEGER: "integer", Scalar.LONG: "long"}
 _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
-def ensure_table(spec: TableSpec, *, expected: ExpectedVersion | None = None) -> DeltaTable:
+def ensure_table(
+    spec: TableSpec, *, expected: ExpectedVersion | None = None, opened: DeltaTable | None = None
+) -> DeltaTable:
     """Make sure that the table exists with every column of the spec; return a handle on it.
 
     A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An existing table gets missing
     columns and its owner; if it lacks nothing, nothing is written. Several processes may call this at once. The table
-    is first checked against what is `expected`.
+    is first checked against what is `expected`. `opened` is a handle that this process has opened before: a write that
+    depends on what others have written since then conflicts with it.
 
     Raises:
         TableDamaged: the table is not what the ledger says.
@@ -44,7 +47,7 @@ def ensure_table(spec: TableSpec, *, expected: ExpectedVersion | None = None) ->
     attempt = 1
     while True:
         try:
-            handle = newest(spec)
+            handle = opened if opened is not None and attempt == 1 else newest(spec)
             if expected is not None:
                 expected.check(spec, handle)
             if handle is None:

@@ -42,11 +42,19 @@ class Files:
             return self
         return Files(self.table.filter(reduce(pc.or_, [self._may_hold(part) for part in parts])), self.partitions)
 
-    def sum(self, part: Collection[Between], column: str) -> int:
-        """The sum of a column of the listing over the files that may hold rows of a part."""
-        if not self.table.num_rows:
-            return 0
-        return pc.sum(self.table[column].filter(self._may_hold(part))).as_py() or 0
+    @property
+    def rows(self) -> int:
+        """The number of their rows."""
+        return self._sum("num_records")
+
+    @property
+    def bytes(self) -> int:
+        """Their size, which is compressed."""
+        return self._sum("size_bytes")
+
+    def _sum(self, column: str) -> int:
+        # The listing of a table without files has no such columns.
+        return int(pc.sum(self.table[column]).as_py() or 0) if self.table.num_rows else 0
 
     def by_partition(self) -> dict[Partition, list[str]]:
         """The paths of the files inside the table, by partition."""

@@ -57,13 +57,15 @@ class TableWriter:
         sinks = [sink for sink in self.flow.sinks if sink.table == spec.name]
         return self.expected.table(sinks[0]) if sinks else self.expected.own(spec)
 
-    def append_slice(self, spec: TableSpec, expected: ExpectedVersion, staged: StagedRows) -> DeltaTable:
-        """Append these rows as the slice of the attempt, and return a handle on the table.
+    def append_slice(
+        self, spec: TableSpec, expected: ExpectedVersion, staged: StagedRows, opened: DeltaTable | None = None
+    ) -> DeltaTable:
+        """Append these rows as the slice of the attempt, and return a handle on the table, which may be `opened`.
 
         Appends carry the slice as transaction: if the ledger lost its last commit, the same slice is planned again and
         must not be written twice.
         """
-        handle = ensure_table(spec, expected=expected)
+        handle = ensure_table(spec, expected=expected, opened=opened)
         table = staged.writer.table(spec, handle)
         self.wrote(
             spec, expected, handle, table.append(staged.rows, transaction=expected.newest, plan_hash=self._plan_hash)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -29,7 +30,7 @@ from tidemill.engine.storage.chains import START
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.spread import LEVEL, TOUCHED
 from tidemill.engine.storage.staged_rows import Joined, RowWriters, StagedRows
-from tidemill.engine.storage.state_table import Part, State, node_predicates, pane_predicates
+from tidemill.engine.storage.state_table import LIGHT, Part, State, node_predicates, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 
 AT_ONCE = 100_000
@@ -51,9 +52,10 @@ class Fired:
 
 @dataclass(kw_only=True)
 class Windows:
-    """Merges the windows of a batch's sinks. `states` has the state tables that the batch has already opened.
+    """Merges the windows of a batch's sinks.
 
-    `unfit` collects the values that do not fit the contracts.
+    `states` has the state tables that the batch has already opened, `merged` its tables of merged panes. `unfit`
+    collects the values that do not fit the contracts.
     """
 
     plan: BatchPlan
@@ -61,6 +63,7 @@ class Windows:
     writers: RowWriters
     expected: ExpectedVersions
     states: dict[str, State] = field(default_factory=dict)
+    merged: dict[str, State] = field(default_factory=dict)
     unfit: list[CheckResult] = field(default_factory=list)
     at_once: int = AT_ONCE
 
@@ -121,7 +124,10 @@ class Windows:
     def _fire_ahead(self, ahead: Ahead, partials: StagedRows | None, touched: Sequence[int]) -> Fired:
         sink = ahead.sink
         panes, nodes = ahead.reads(touched)
-        old = [rows_for_nodes(sink, part, touched=False) for part in self._panes(sink, panes)]
+        with ThreadPoolExecutor(1) as beside:
+            if nodes:
+                beside.submit(self._opened_nodes, sink)
+            old = [rows_for_nodes(sink, part, touched=False) for part in self._panes(sink, panes)]
         old += [rows_for_nodes(sink, part, touched=False, level=None) for part in self._nodes(sink, nodes)]
         own = [partials] if partials and partials.count and ahead.wants(touched) else []
         if ahead.closes_many(sum(part.count for part in (*own, *old)), self.at_once):
@@ -190,7 +196,7 @@ class Windows:
 
     def folded_nodes(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
         """The nodes of the folded batches as one slice, without nodes that are no longer used; None without nodes."""
-        state = State.merged(self.uris, sink, self.expected.merged(sink)) if sink.merges_ahead else None
+        state = self._opened_nodes(sink) if sink.merges_ahead else None
         if state is None:
             return None
         tree = tree_of(sink, self.plan)
@@ -239,16 +245,22 @@ class Windows:
             return self._rows(sink, state, parts, slices)
 
     def _nodes(self, sink: WindowedSink, parts: Sequence[Part], slices: SliceSet | None = None) -> list[StagedRows]:
-        state = State.merged(self.uris, sink, self.expected.merged(sink)) if parts else None
-        return self._rows(sink, state, parts, slices)
+        return self._rows(sink, self._opened_nodes(sink), parts, slices) if parts else []
+
+    def _opened_nodes(self, sink: WindowedSink) -> State | None:
+        state = self.merged.get(sink.table) or State.merged(self.uris, sink, self.expected.merged(sink))
+        if state is not None:
+            self.merged[sink.table] = state
+        return state
 
     def _rows(
         self, sink: WindowedSink, state: State | None, parts: Sequence[Part], slices: SliceSet | None
     ) -> list[StagedRows]:
         if state is None:
             return []
-        light = state.is_light(parts)
-        if not (count := state.at_most(parts, most=self.writers.most(light=light))):
+        files = state.files(parts)
+        light = files.bytes <= LIGHT
+        if not (count := state.at_most(parts, files, most=self.writers.most(light=light))):
             return []
         writer = self.writers.of_state(count, light=light)
         rows = state.read(writer, parts, slices or self.plan.position.slices)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -66,8 +65,9 @@ PaneRange = tuple[int | None, int | None]
 Part = tuple[Between, ...]
 """Rows of state that meet all of these conditions."""
 
-_LIGHT = 2**26
-"""Bytes of files. In Java's heap, rows of numbers take three times as much, sketches about the same."""
+LIGHT = 2**26
+"""State is light if its files have up to so many bytes. In Java's heap, rows of numbers take three times as much,
+sketches about the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,25 +103,19 @@ class State:
         fields = schema_fields(pa.schema(handle.schema().to_arrow()))
         return State(spec=replace(spec, fields=fields), handle=handle)
 
-    def at_most(self, parts: Sequence[Part], *, most: int) -> int:
-        """An upper bound for the number of rows in these parts, visible or not.
+    def files(self, parts: Sequence[Part]) -> Files:
+        """The files that may hold rows of these parts."""
+        return Files.of(self.handle).of_parts(tuple(parts))
 
-        It comes from statistics of files. They are rough once small files were joined: if they allow more than `most`
-        rows, the rows are counted.
+    def at_most(self, parts: Sequence[Part], files: Files, *, most: int) -> int:
+        """An upper bound for the number of rows in these parts, visible or not; `files` may hold them.
+
+        Files that were joined hold many other rows: if they allow more than `most` rows, the rows are counted.
         """
-        bound = sum(self._files.sum(part, "num_records") for part in parts)
-        if bound <= most:
-            return bound
+        if files.rows <= most:
+            return files.rows
         table = DeltaRsTable(self.spec, opened=self.handle)
         return int(table.read(any_of=tuple(parts), columns=("pane_start",)).num_rows)
-
-    def is_light(self, parts: Sequence[Part]) -> bool:
-        """Whether the files with these parts are small; their size is compressed."""
-        return sum(self._files.sum(part, "size_bytes") for part in parts) <= _LIGHT
-
-    @cached_property
-    def _files(self) -> Files:
-        return Files.of(self.handle)
 
     def read(self, writer: RowWriter[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
         """The visible rows of these parts, which must not overlap."""

@@ -221,7 +221,7 @@ def test_lint_and_spark_refuse_the_same(session: Any, of: Callable[[], Iterator[
     assert differences(session, some(of(), count)) == []
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [100, pytest.param(2_000, marks=pytest.mark.long)])
 def test_lint_and_spark_read_the_same_constants(session: Any, count: int) -> None:
     assert differences(session, some(constants_in_calls(), count)) == []
 

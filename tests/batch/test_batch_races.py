@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 
 # Clients of one server, so that the machine runs batches and not the start of Spark.
-@pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.long)])
 def test_two_processes_at_once_take_every_offset_once(
     tmp_path: Path, spark: Any, connect: ConnectServer, rounds: int
 ) -> None:

@@ -78,7 +78,7 @@ FIRINGS = {
     'Tumbling("1 hour")': 'trigger=Repeatedly(AfterCount(3)), accumulation="discarding"',
 }
 """Ordered windows, and their triggers."""
-SHORT = ("SlidingBuffer(CountPolicy(4), CountPolicy(2))", 'Tumbling("10 s")')
+SHORT = ('Tumbling("10 s")',)
 
 
 @pytest.mark.parametrize("window", shortened(FIRINGS, SHORT))

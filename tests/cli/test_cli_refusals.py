@@ -195,7 +195,7 @@ ENDS: dict[str, dict[str, ExitCode]] = {
     "no rights for the lake": dict.fromkeys(("run", "status", "history", "maintain", "rebuild"), ExitCode.WRONG),
 }
 """Of some, what their end must be: whether it passes by itself, or wants a person."""
-SHORT = ("full", "read-only", "no right to write", "lake a file", "log missing")
+SHORT = ("full", "no right to write", "log missing")
 
 
 @pytest.fixture(scope="module")

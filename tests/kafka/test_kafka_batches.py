@@ -221,7 +221,7 @@ def test_where_the_brokers_are_is_not_in_the_ledger(tmp_path: Path, spark: Any, 
     assert cluster.broker.servers not in told
 
 
-@pytest.mark.parametrize("here", HERE)
+@pytest.mark.parametrize("here", [pytest.param(0, marks=pytest.mark.long), 1_000])
 def test_the_brokers_are_asked_once_for_the_records_of_a_batch(
     tmp_path: Path, spark: Any, a_broker: Any, here: int
 ) -> None:

@@ -36,7 +36,7 @@ SENT = EVENTS_CONTRACT.replace("events", "sent").replace("EXTRA", "keep") + (
 )
 
 
-@pytest.mark.parametrize("place", ["after:sent:{}-sums", "before:committed"])
+@pytest.mark.parametrize("place", ["after:sent:{}-sums", pytest.param("before:committed", marks=pytest.mark.long)])
 def test_windows_of_windows_are_complete_whatever_fails_between_sending_and_commit(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

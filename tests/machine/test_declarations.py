@@ -233,7 +233,7 @@ class Redeclared(Machine):
 
 
 def test_whatever_is_declared_readers_see_what_was_decided() -> None:
-    few = settings(max_examples=5, stateful_step_count=12, phases=PHASES)
+    few = settings(max_examples=3, stateful_step_count=12, phases=PHASES)
     run_state_machine_as_test(Redeclared, settings=few)
 
 

@@ -15,7 +15,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
 def test_whatever_happens_readers_see_what_one_computation_gives() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=12, stateful_step_count=15, phases=PHASES))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=8, stateful_step_count=15, phases=PHASES))
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ class Sessions(Machine):
 
 
 def test_whatever_happens_readers_see_the_sessions_that_one_computation_gives() -> None:
-    run_state_machine_as_test(Sessions, settings=settings(max_examples=12, stateful_step_count=15, phases=PHASES))
+    run_state_machine_as_test(Sessions, settings=settings(max_examples=8, stateful_step_count=15, phases=PHASES))
 
 
 @pytest.mark.long

@@ -50,7 +50,9 @@ def test_process_without_arguments_imports_nothing(settings: Path) -> None:
     assert asked_for(settings, "/usr/bin/airflow")["seen"] == []
 
 
-@pytest.mark.parametrize("command", [["scheduler"], ["celery", "worker", "--queues", "spark"]])
+@pytest.mark.parametrize(
+    "command", [["scheduler"], pytest.param(["celery", "worker", "--queues", "spark"], marks=pytest.mark.long)]
+)
 def test_who_forks_tasks_imports_what_a_batch_needs_and_survives_what_is_not_installed(
     settings: Path, command: list[str]
 ) -> None:

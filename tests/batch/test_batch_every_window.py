@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ import pytest
 
 from machine.told import Event, Told
 from support.firings import CONTRACT, TOLD
-from support.ordered import Batch, Record
+from support.ordered import Batch, Record, Result
 from support.ordered_oracle import WindowOracle, around_records, buffered
 from support.projects import EVENTS_CONTRACT, NOW, Mill, a_project, an_event, rows_of
+from support.session_oracle import SessionOracle
 from tidemill import (
     AfterCount,
     AfterWatermark,
@@ -45,6 +46,7 @@ WINDOWS = {
     "Calendar('day')": Calendar("day"),
     "Global()": Global(),
 }
+LATENESS = {"Tumbling('10 s')": "8 s", "Sliding('12 s', '5 s')": "8 s"}
 REPLACING = "accumulating_and_replacing"
 MODES = ("discarding", "accumulating", "accumulating_and_retracting", REPLACING)
 TRIGGER = "AfterWatermark(early=AfterCount(2), late=AfterCount(1))"
@@ -60,7 +62,8 @@ BUFFERS = {
     ),
 }
 AROUND = "RecordWindows('10 s')"
-FIRED = [(window, mode) for window in WINDOWS for mode in MODES]
+SESSION, GAP = "Session('5 s')", 5_000_000
+FIRED = [(window, mode) for window in (*WINDOWS, SESSION) for mode in MODES]
 
 HEAD = """
 from tidemill import *
@@ -71,7 +74,7 @@ with Pipeline("firings", every="1 minute", idle_timeout=None) as pipeline:
 """
 PUBLISH = """
     (
-        users.window(WINDOW).aggregate(n=Count(), amount=Sum("amount"))
+        users.window(WINDOWLATENESS).aggregate(n=Count(), amount=Sum("amount"))
         .publish("NAME", contract="NAME"MORE)
     )
 """
@@ -82,7 +85,9 @@ BOUND = """\
 
 
 def published(window: str, name: str, more: str = "") -> str:
-    return PUBLISH.replace("WINDOW", window).replace("NAME", name).replace("MORE", more)
+    lateness = f", allowed_lateness={LATENESS[window]!r}" if window in LATENESS else ""
+    text = PUBLISH.replace("WINDOW", window).replace("LATENESS", lateness)
+    return text.replace("NAME", name).replace("MORE", more)
 
 
 def contract(name: str, more: str = "") -> str:
@@ -121,18 +126,29 @@ def a_batch(draw: random.Random, told: Told, users: Sequence[str]) -> None:
 
 def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
     """User, start, timing, index, whether it is the last one, operation, count and sum of each row."""
-    declared = EventWindows(WINDOWS[window].panes, TRIGGERED, "0 s", mode)
     for user, own in by_user(told).items():
-        oracle = WindowOracle(declared)
+        oracle = oracle_of(window, mode)
         oracle.run(batches_of(told, own), Moment())
         amounts = [event.amount for _, event in own]
-        newest = {each.window: each for each in oracle.results}
-        for each in newest.values() if mode == REPLACING else oracle.results:
+        for each in standing(oracle) if mode == REPLACING else oracle.results:
             taken = [("delete", of, numbers) for of, numbers in each.retracts]
             for operation, of, numbers in [*taken, ("insert", each.window, each.records)]:
                 start = None if of is None or window == "Global()" else of.start
                 rest = (each.timing.value, each.index, each.is_last, operation, *added(numbers, amounts))
                 yield (user, start, *rest)
+
+
+def oracle_of(window: str, mode: str) -> WindowOracle | SessionOracle:
+    if window == SESSION:
+        return SessionOracle(GAP, mode)
+    return WindowOracle(EventWindows(WINDOWS[window].panes, TRIGGERED, LATENESS.get(window, "0 s"), mode))
+
+
+def standing(oracle: WindowOracle | SessionOracle) -> Iterable[Result]:
+    """The firings that no later one replaces."""
+    if isinstance(oracle, SessionOracle):
+        return oracle.standing
+    return {each.window: each for each in oracle.results}.values()
 
 
 def around(told: Told) -> Iterator[tuple[Any, ...]]:
@@ -207,3 +223,4 @@ def test_firings_of_random_record_sets_are_those_of_the_plain_rule(
     for number, text in enumerate(BUFFERS):
         assert shown(mill, f"buffers_{number}") == sorted(of_buffers(told, text), key=str), text
     assert shown(mill, "around") == sorted(around(told), key=str)
+    assert {row[2] for row in shown(mill, "windows_0")} == {"EARLY", "ON_TIME", "LATE"}

@@ -41,11 +41,23 @@ schema:
 """
 
 
-def a_pipeline(folder: Path) -> Mill:
-    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "ordered": CONTRACT}
-    mill = Mill(a_project(folder, PIPELINE, contracts), NO_SPARK, "ordered")
+def a_pipeline(folder: Path, key: str = '.key_by("user")') -> Mill:
+    text, contract = PIPELINE.replace('.key_by("user")', key), CONTRACT
+    if "part" in key:
+        place = [f"      - {{name: {name}, logicalType: integer}}\n" for name in ("part", "at")]
+        contract = "".join(line for line in CONTRACT.splitlines(keepends=True) if "user" not in line) + "".join(place)
+        contract = contract.replace(", primaryKey: true, primaryKeyPosition: 1", "")
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "ordered": contract}
+    mill = Mill(a_project(folder, text, contracts), NO_SPARK, "ordered")
     mill.log.create_topic("events", partitions=1)
     return mill
+
+
+def test_rows_without_a_key_of_their_own_are_told_apart_by_their_place_in_the_log(tmp_path: Path) -> None:
+    mill = a_pipeline(tmp_path, key='.with_columns(part="_partition", at="_offset").key_by("part", "at")')
+    mill.feed([an_event(3, amount=amount) for amount in (5, 5, 2)])
+    mill.catch_up()
+    assert sorted(row["amount"] for row in rows_of(mill.project.published_uri("ordered"))) == [2, 5, 5]
 
 
 def released(mill: Mill) -> dict[int, list[dict[str, Any]]]:

@@ -113,7 +113,8 @@ def check_read_once(operators: Iterable[op.Operator], topics: Sequence[str]) -> 
     read = [topic for o in operators if isinstance(o, op.Read) for topic in o.names]
     for number, topic in enumerate(topics):
         if topic in read or topic in topics[:number]:
-            raise DeclarationError(f"topic `{topic}` is read twice", fix="read it once and use the stream twice")
+            fix = "read it once and use the stream twice; with another delay, a second pipeline can read it"
+            raise DeclarationError(f"topic `{topic}` is read twice", fix=fix)
 
 
 SHORTEST_INTERVAL = timedelta(seconds=1)

@@ -62,8 +62,9 @@ def before(server: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture
-def troubled(before: tuple[str, Faults]) -> tuple[str, Faults]:
-    """Its address, and what goes wrong there: nothing yet."""
+def troubled(before: tuple[str, Faults], monkeypatch: pytest.MonkeyPatch) -> tuple[str, Faults]:
+    """Its address, and what goes wrong there: nothing yet. Clients in this process wait only briefly to try again."""
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.02)
     before[1].none()
     return before
 

@@ -116,10 +116,11 @@ class MemoryLog:
         batch: ProducerBatch | None = None,
     ) -> OffsetRange:
         """Append the records to the partition, all or none, and return their offsets."""
-        rows = as_new_records(as_table(records))
+        table = as_table(records)
         with self._lock:
             part = self._partition(topic, partition)
-            refusals.check_size(part.place, len(rows))
+            refusals.check_size(part.place, table.num_rows)
+            rows = as_new_records(table)
             if known := batch and self._known(part, batch, len(rows)):
                 return known
             held = part.held

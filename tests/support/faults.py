@@ -124,8 +124,8 @@ def _asked(
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Headers and body leave together: otherwise the body waits for 40 ms until the headers are acknowledged.
-    wbufsize, disable_nagle_algorithm = -1, True
+    # Otherwise the body waits for 40 ms until the headers are acknowledged.
+    disable_nagle_algorithm = True
     state, behind = _State(), ""
 
     def _pass(self) -> None:

@@ -172,12 +172,15 @@ class Custom(Aggregate):
         finish: from merged state to the published value: an expression in which `{name}` is the state column `name`.
 
     Raises:
-        DeclarationError: `partial` and `merge` have different state columns, or none.
+        DeclarationError: `partial` and `merge` have different state columns, or none; or something is of another type.
     """
 
     partial: Mapping[str, str]
     merge: Mapping[str, str]
     finish: str
+
+    def __post_init__(self) -> None:
+        _ = self.triple
 
     @property
     def triple(self) -> Triple:  # noqa: D102

@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol
 from tidemill.core.declare import operators as op
 from tidemill.core.declare import windowed as win
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.arguments import check_keys
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.declare.windowing import aggregated_by, default_of, window_by
 from tidemill.core.errors import DeclarationError
@@ -103,7 +104,7 @@ class Stream:
         Raises:
             DeclarationError: there is no route, or a route has the name `default`.
         """
-        if default in routes or not routes:
+        if not routes or default in list(routes):
             raise DeclarationError(f"split needs routes, none of them called like the default port `{default}`")
         node = self.pipeline.add(op.Split(routes=routes, default=default, overlap=overlap), "split", (self,), name)
         return {port: Stream(self.pipeline, node, port) for port in (*routes, default)}
@@ -126,8 +127,7 @@ class Stream:
         Raises:
             DeclarationError: there is no column, or one is named twice.
         """
-        if not columns or len(set(columns)) < len(columns):
-            raise DeclarationError(f"key_by takes different columns, at least one, found {columns}")
+        check_keys(columns)
         return win.KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
 
     def window(  # noqa: PLR0913  most of them are rarely said

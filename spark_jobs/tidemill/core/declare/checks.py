@@ -10,6 +10,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.graph import Graph
 from tidemill.core.declare.names import checked_name
 from tidemill.core.errors import DeclarationError
+from tidemill.core.given import check_text
 from tidemill.core.time.times import positive_duration, show_duration
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -49,7 +50,7 @@ def _check_sent(graph: Graph, publishes: Sequence[op.Publish]) -> None:
 
 
 def _check_topic(name: str) -> None:
-    if not _TOPIC.fullmatch(name):
+    if not isinstance(name, str) or not _TOPIC.fullmatch(name):
         raise DeclarationError(
             f"{name!r} cannot be the name of a topic", fix="use 1 to 249 of the characters A-Z a-z 0-9 . _ -"
         )
@@ -67,6 +68,7 @@ def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topic
         )
     if pattern is None:
         return names[0] if len(names) == 1 else op.Topics(names=names)
+    check_text(pattern, "the pattern of read", 'pattern="shop-.*"', empty=True)
     if not pattern:
         raise DeclarationError("an empty pattern matches no topic", fix='write pattern="shop-.*" for example')
     try:

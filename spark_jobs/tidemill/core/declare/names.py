@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.given import check_text
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -83,10 +84,11 @@ def checked_contract(contract: str | None, what: str) -> str:
     """Return `contract`; nothing is read or published without a contract.
 
     Raises:
-        DeclarationError: it is empty or None.
+        DeclarationError: it is empty or None, or no text.
     """
     if not contract:
         raise DeclarationError(f"`{what}` has no contract", fix='add contract="...", a file of data_contracts')
+    check_text(contract, f"the contract of `{what}`", 'contract="orders", for a file orders.odcs.yaml')
     return contract
 
 

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from tidemill.core.declare import operators as op
+from tidemill.core.declare.arguments import check_operator, check_streams
 from tidemill.core.declare.builder import Stream
 from tidemill.core.declare.checks import check_published, check_read_once, check_watermark, interval, wanted_topics
 from tidemill.core.declare.graph import Edge, Graph
@@ -31,6 +32,7 @@ from tidemill.core.declare.pipeline_spec import PipelineSpec
 from tidemill.core.declare.places import FINISHED, caller
 from tidemill.core.declare.ports import input_ports
 from tidemill.core.errors import DeclarationError
+from tidemill.core.given import check_text
 from tidemill.core.time.times import duration, positive_duration
 
 
@@ -74,6 +76,8 @@ class Pipeline:
         max_drift: str | timedelta | None = None,
     ) -> None:
         self.name = checked_name(name, "a pipeline")
+        check_text(owner, "owner", 'owner="team data"')
+        check_text(description, "description", 'description="what it is for"', empty=True)
         self._settings: dict[str, Any] = {
             "every": interval(every),
             "owner": owner,
@@ -161,6 +165,7 @@ class Pipeline:
 
     def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:
         """Add an operator fed by streams, in the order of its ports, and return its name."""
+        check_streams(feeds, Stream, kind)
         node = self._add(operator, kind, name)
         for stream, port in zip(feeds, input_ports(operator), strict=True):
             if stream.pipeline is not self:
@@ -171,7 +176,8 @@ class Pipeline:
     def _add(self, operator: op.Operator, kind: str, name: str | None) -> str:
         if self._spec is not None:
             raise DeclarationError(f"pipeline `{self.name}` is finished", fix='declare all of it in one "with" block')
-        node = checked_name(name, "an operator") if name else f"{kind}_{self._count(kind) + 1}"
+        check_operator(operator)
+        node = f"{kind}_{self._count(kind) + 1}" if name is None else checked_name(name, "an operator")
         if node in self._operators:
             raise DeclarationError(f"two operators are called `{node}`", fix="choose another name=")
         self._operators[node] = operator

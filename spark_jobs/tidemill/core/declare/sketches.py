@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tidemill.core.declare.aggregates import Aggregate, Triple, single
-from tidemill.core.errors import DeclarationError
+from tidemill.core.errors import DeclarationError, shown
+from tidemill.core.given import check_whole
 
 ORDER = "_time, _topic, _partition, _offset"
 """Hidden columns of every row that put records in order: by event time, then by their place in the log."""
@@ -57,15 +58,15 @@ class ApproxDistinct(Aggregate):
             `1.04 / sqrt(2 ** precision)`, 1.6 % at 12.
 
     Raises:
-        DeclarationError: the precision is out of bounds.
+        DeclarationError: the precision is no whole number within these bounds.
     """
 
     expression: str
     precision: int = 12
 
     def __post_init__(self) -> None:
-        if not 4 <= self.precision <= 21:
-            raise DeclarationError(f"ApproxDistinct: precision is 4 to 21, found {self.precision}")
+        Aggregate.__post_init__(self)
+        check_whole(self.precision, "the precision of ApproxDistinct", 4, 21)
 
     @property
     def triple(self) -> Triple:  # noqa: D102
@@ -99,8 +100,15 @@ class Quantiles(Aggregate):
     ranks: tuple[float, ...] = (0.5, 0.95, 0.99)
 
     def __post_init__(self) -> None:
-        if not self.ranks or not all(0 <= r <= 1 for r in self.ranks):
-            raise DeclarationError(f"Quantiles: ranks lie between 0 and 1, found {self.ranks}")
+        Aggregate.__post_init__(self)
+        given: object = self.ranks
+        ranks = tuple(given) if isinstance(given, list | tuple) else ()
+        if not ranks or not all(map(_is_rank, ranks)):
+            raise DeclarationError(
+                f"Quantiles: ranks lie between 0 and 1, at least one, found {shown(given)}",
+                fix="write for example ranks=(0.5, 0.99)",
+            )
+        object.__setattr__(self, "ranks", ranks)
 
     @property
     def triple(self) -> Triple:  # noqa: D102
@@ -122,10 +130,10 @@ class HeavyHitters(Aggregate):
     Args:
         expression: Spark SQL over one row.
         k: how many values, 1 to `tracked`.
-        tracked: how many values the sketch follows.
+        tracked: how many values the sketch follows, at most 1,000,000.
 
     Raises:
-        DeclarationError: `k` is out of bounds.
+        DeclarationError: a number is out of bounds, or none.
     """
 
     approximate_each_time: ClassVar[bool] = True
@@ -135,8 +143,9 @@ class HeavyHitters(Aggregate):
     tracked: int = 1000
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k <= self.tracked:
-            raise DeclarationError(f"HeavyHitters: 1 <= k <= tracked, found k={self.k}, tracked={self.tracked}")
+        Aggregate.__post_init__(self)
+        check_whole(self.tracked, "tracked of HeavyHitters", 1, 1_000_000)
+        check_whole(self.k, "k of HeavyHitters, which is not above tracked,", 1, self.tracked)
 
     @property
     def triple(self) -> Triple:  # noqa: D102
@@ -184,3 +193,7 @@ class Collect(Aggregate):
             "flatten(collect_list({value}))",
             "transform(array_sort({value}), entry -> entry.value)",
         )
+
+
+def _is_rank(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

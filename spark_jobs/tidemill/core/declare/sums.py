@@ -52,6 +52,7 @@ class Sum(Aggregate):
     overflow: str = Overflow.SATURATE
 
     def __post_init__(self) -> None:
+        Aggregate.__post_init__(self)
         if self.overflow not in list(Overflow):
             raise DeclarationError(f"Sum: overflow is {' or '.join(Overflow)}, found {self.overflow!r}")
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tidemill.core.contract.schema import DataType
-from tidemill.core.errors import DeclarationError
+from tidemill.core.errors import DeclarationError, shown
+from tidemill.core.given import check_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +21,26 @@ class Triple:
     finish: str
 
     def __post_init__(self) -> None:
+        for name, steps in (("partial", self.partial), ("merge", self.merge)):
+            _check_steps(steps, name)
+        check_text(self.finish, "finish of an aggregate", 'finish="{total}"')
         if not self.partial or self.partial.keys() != self.merge.keys():
             raise DeclarationError(
                 f"an aggregate has state columns {sorted(self.partial)} in partial but {sorted(self.merge)} in merge",
                 fix="give both the same names, at least one",
             )
+
+
+def _check_steps(steps: object, name: str) -> None:
+    example = f'{name}={{"total": "sum({"price" if name == "partial" else "{total}"})"}}'
+    if not isinstance(steps, Mapping):
+        raise DeclarationError(
+            f"{name} of an aggregate has an expression for each state column, found {shown(steps)}",
+            fix=f"write for example {example}",
+        )
+    for column, text in steps.items():
+        check_text(column, f"a state column in {name} of an aggregate", example)
+        check_text(text, f"the expression for `{column}` in {name} of an aggregate", example)
 
 
 class Aggregate(ABC):
@@ -34,6 +50,12 @@ class Aggregate(ABC):
     """
 
     approximate_each_time: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse an expression that is no text."""
+        kind = type(self).__name__
+        for text in self.over:
+            check_text(text, f"the expression of {kind}", f'{kind}("price")')
 
     @property
     @abstractmethod

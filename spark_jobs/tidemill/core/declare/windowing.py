@@ -16,6 +16,7 @@ from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.ordered.policies import Clock, Policy, TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
+from tidemill.core.ordered.trigger_parts import no_trigger
 from tidemill.core.time.times import duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling, WindowSpec
@@ -147,7 +148,10 @@ def trigger_of(said: str | ordered.Trigger | None, default: Trigger | None) -> T
         trigger = Trigger(said)
     except ValueError:
         known = " or ".join(f'"{each.value}"' for each in Trigger)
-        raise DeclarationError(f"trigger is {known}, found {said!r}") from None
+        error = no_trigger(said, ordered.Trigger)
+        raise DeclarationError(
+            f"trigger is {known}, or one of the trigger language: {error.message}", fix=error.fix
+        ) from None
     if trigger.fires_on_close and not default.fires_on_close:
         raise DeclarationError(
             f'trigger="{said}" would never publish a row: without .window(...), nothing closes',

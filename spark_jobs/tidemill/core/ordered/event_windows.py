@@ -10,6 +10,7 @@ from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Assigner, Sessions
 from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.ordered.trigger_laws import may_finish, may_fire_again
+from tidemill.core.ordered.trigger_parts import no_trigger
 from tidemill.core.ordered.triggers import DefaultTrigger, Trigger
 from tidemill.core.time.times import duration, micros
 from tidemill.core.time.watermarks import END
@@ -49,7 +50,7 @@ class EventWindows:
     def __post_init__(self) -> None:
         object.__setattr__(self, "allowed_lateness", duration(self.allowed_lateness, "allowed_lateness"))
         if not isinstance(self.trigger, Trigger):
-            raise DeclarationError(f"not a trigger: {self.trigger!r}", fix="write for example AfterCount(100)")
+            raise no_trigger(self.trigger, Trigger)
         object.__setattr__(self, "lateness", micros(duration(self.allowed_lateness)))
         takes_late = self.lateness > 0
         if not self.accept_loss and may_finish(self.trigger, takes_late=takes_late):

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.policies import check_count
+from tidemill.core.ordered.trigger_parts import check_triggers
 from tidemill.core.time.times import duration, micros, show_duration
 
 
@@ -193,6 +194,4 @@ Trigger: TypeAlias = _Simple | AfterEach | AfterAny | AfterAll | Repeatedly | Or
 
 
 def _check(*triggers: object) -> None:
-    for each in triggers:
-        if not isinstance(each, Trigger):
-            raise DeclarationError(f"not a trigger: {each!r}", fix="write for example AfterCount(100)")
+    check_triggers(triggers, Trigger)

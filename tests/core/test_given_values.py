@@ -14,14 +14,20 @@ from tidemill import (
     AfterWatermark,
     ApproxDistinct,
     Count,
+    CountEvictor,
+    CountPolicy,
     Custom,
+    DeltaEvictor,
     HeavyHitters,
     Max,
     Pipeline,
     Quantiles,
     Repeatedly,
     Sum,
+    TimeEvictor,
+    TimePolicy,
     Tumbling,
+    TumblingBuffer,
 )
 from tidemill.core.bind.binding import bind
 from tidemill.core.declare.aggregates import Aggregate
@@ -72,6 +78,30 @@ OF_STEPS: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda s: counted(s, trigger=AfterCount),
         r"AfterCount is a kind of trigger, and no trigger yet\n.*write AfterCount\(\.\.\.\)",
     ),
+    "empty_on_time": (
+        lambda s: counted(s, trigger=AfterWatermark(), empty_on_time="no"),
+        "empty_on_time is True or False, found 'no'",
+    ),
+    "accept_loss": (
+        lambda s: counted(s, trigger=AfterCount(1), accept_loss="no"),
+        "accept_loss is True or False, found 'no'",
+    ),
+    "an empty accumulation": (
+        lambda s: counted(s, trigger=AfterWatermark(), accumulation=""),
+        "accumulation is one of \"discarding\", .* found ''",
+    ),
+    "an accumulation that is no text": (
+        lambda s: counted(s, trigger=AfterWatermark(), accumulation={}),
+        "accumulation is one of .* found {}",
+    ),
+    "an accumulation without a trigger": (
+        lambda s: counted(s, accumulation="discarding"),
+        r"by a trigger such as Repeatedly\(AfterCount\(100\)\), and there is none here",
+    ),
+    "an accumulation with a plain trigger": (
+        lambda s: counted(s, trigger="on_update", accumulation="discarding"),
+        "trigger='on_update' is none of them",
+    ),
     "the text of a trigger": (lambda s: counted(s, trigger="AfterCount(3)"), "leave out the quotation marks"),
 }
 
@@ -103,6 +133,11 @@ def test_a_step_refuses_what_is_of_another_kind(case: str) -> None:
         (lambda: Custom(partial="x", merge={}, finish="x"), "partial of an aggregate has an expression for each"),
         (lambda: Custom({"a": "sum(x)"}, {"a": 5}, "x"), "the expression for `a` in merge of an aggregate is a text"),
         (lambda: Custom({"a": "sum(x)"}, {"a": "sum({a})"}, 5), "finish of an aggregate is a text, found 5"),
+        (lambda: TumblingBuffer(TimePolicy("1 s"), emit_empty="no"), "emit_empty is True or False, found 'no'"),
+        (lambda: TumblingBuffer(CountPolicy(2), emit_empty=0), "emit_empty is True or False, found 0"),
+        (lambda: CountEvictor(1, after="no"), "after is True or False, found 'no'"),
+        (lambda: TimeEvictor("1 s", after="no"), "after is True or False, found 'no'"),
+        (lambda: DeltaEvictor("x", 1, after="no"), "after is True or False, found 'no'"),
         (lambda: Pipeline("p", every="1 minute", owner=5), "owner is a text, found 5"),
         (lambda: Pipeline("p", every="1 minute", description=None), "description is a text, found None"),
     ],

@@ -8,9 +8,12 @@ from datetime import timedelta
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.guarantees import one_of
 from tidemill.core.declare.names import checked_column
 from tidemill.core.errors import DeclarationError
+from tidemill.core.given import check_flag
 from tidemill.core.ordered import triggers as ordered
+from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.ordered.policies import Clock, Policy, TimePolicy
@@ -93,8 +96,12 @@ def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firin
     What says itself when it fires is not `windowed`.
 
     Raises:
-        DeclarationError: something is said although they do not.
+        DeclarationError: something is said although they do not, or is no choice that there is.
     """
+    check_flag(firing.empty_on_time, "empty_on_time")
+    check_flag(firing.accept_loss, "accept_loss")
+    if firing.accumulation is not None:
+        one_of(Accumulation, firing.accumulation, "accumulation")
     if isinstance(trigger, ordered.Trigger):
         return firing
     if firing != op.Firing():
@@ -104,8 +111,9 @@ def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firin
                 f"{said} is about windows of event time with a trigger, and these windows fire by a rule of their own",
                 fix=f"leave out {said}",
             )
+        here = "there is none here" if trigger is None else f"trigger={trigger!r} is none of them"
         raise DeclarationError(
-            f"{said} is about windows that fire by the trigger language, and this trigger is {trigger!r}",
+            f"{said} is about windows that fire by a trigger such as Repeatedly(AfterCount(100)), and {here}",
             fix=f"leave out {said}, or write for example trigger=Repeatedly(AfterCount(100))",
         )
     return None

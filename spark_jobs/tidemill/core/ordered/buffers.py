@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.given import check_flag
 from tidemill.core.ordered.policies import (
     CountPolicy,
     DeltaPolicy,
@@ -42,6 +43,7 @@ class TumblingBuffer:
 
     def __post_init__(self) -> None:
         _check_policy(self.flush, "flush")
+        check_flag(self.emit_empty, "emit_empty")
         if self.emit_empty and not isinstance(self.flush, TimePolicy):
             raise DeclarationError(
                 f"a buffer that flushes by {self.flush} has no empty windows to emit",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.given import check_flag
 from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Assigner, Sessions
 from tidemill.core.ordered.evictors import Evictor
@@ -53,6 +54,8 @@ class EventWindows:
             raise no_trigger(self.trigger, Trigger)
         object.__setattr__(self, "lateness", micros(duration(self.allowed_lateness)))
         takes_late = self.lateness > 0
+        check_flag(self.empty_on_time, "empty_on_time")
+        check_flag(self.accept_loss, "accept_loss")
         if not self.accept_loss and may_finish(self.trigger, takes_late=takes_late):
             raise DeclarationError(
                 f'the trigger "{self.trigger}" can finish while its window still takes records: those are lost',
@@ -68,8 +71,9 @@ class EventWindows:
                 "firings relate",
                 fix=f"say accumulation: one of {known}",
             )
+        given = Accumulation.ACCUMULATING if self.accumulation is None else self.accumulation
         try:
-            object.__setattr__(self, "accumulation", Accumulation(self.accumulation or Accumulation.ACCUMULATING))
+            object.__setattr__(self, "accumulation", Accumulation(given))
         except ValueError:
             raise DeclarationError(f"accumulation is one of {known}, found {self.accumulation!r}") from None
         if self.evictor is not None and self.evictor.after and self.accumulation == Accumulation.DISCARDING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple, TypeAlias
 
+from tidemill.core.given import check_flag
 from tidemill.core.ordered.policies import check_count, check_delta
 from tidemill.core.ordered.records import Number
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration
@@ -37,6 +38,7 @@ class CountEvictor:
 
     def __post_init__(self) -> None:
         check_count(self.count, "CountEvictor")
+        check_flag(self.after, "after")
 
     def keep(self, held: Sequence[Held]) -> list[Held]:
         """What is left of these records, which are in order of arrival."""
@@ -63,6 +65,7 @@ class TimeEvictor:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "length", positive_duration(self.length, "the length of a TimeEvictor"))
+        check_flag(self.after, "after")
 
     def keep(self, held: Sequence[Held]) -> list[Held]:
         """What is left of these records, which are in order of arrival."""
@@ -94,6 +97,7 @@ class DeltaEvictor:
 
     def __post_init__(self) -> None:
         check_delta(self.attribute, self.threshold, "DeltaEvictor")
+        check_flag(self.after, "after")
 
     def keep(self, held: Sequence[Held]) -> list[Held]:
         """What is left of these records, which are in order of arrival."""

@@ -33,8 +33,8 @@ def check_triggers(found: Sequence[object], kinds: UnionType) -> None:
 
 def no_trigger(found: object, kinds: UnionType) -> DeclarationError:
     """The error for what is no trigger; `kinds` are all that are."""
-    names = {kind.__name__: kind for kind in get_args(kinds)}
-    if isinstance(found, type) and names.get(found.__name__) is found:
+    names = {kind.__name__ for kind in get_args(kinds)}
+    if isinstance(found, type) and found in get_args(kinds):
         return DeclarationError(
             f"{found.__name__} is a kind of trigger, and no trigger yet",
             fix=f"write {found.__name__}(...), with what it takes in the brackets",

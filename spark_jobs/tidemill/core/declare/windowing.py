@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.guarantees import one_of
 from tidemill.core.declare.names import checked_column
-from tidemill.core.errors import DeclarationError
+from tidemill.core.errors import DeclarationError, shown
 from tidemill.core.given import check_flag
 from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.accumulation import Accumulation
@@ -45,6 +46,7 @@ def window_by(
             raise DeclarationError(f"{spec}: what they hold follows from their own rule", fix="leave out evictor")
         return _self_firing(spec, allowed_lateness, start, end)
     if isinstance(spec, Global):
+        _check_endless(allowed_lateness, start, end)
         return op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=None, end=None, evictor=evictor)
     if not isinstance(spec, Tumbling | Sliding | Calendar | Session):
         raise DeclarationError(
@@ -76,11 +78,28 @@ def _self_firing(spec: SelfFiring, allowed_lateness: str | timedelta, start: str
         )
     timed = isinstance(spec, RecordWindows) or (isinstance(spec, TumblingBuffer) and isinstance(spec.flush, TimePolicy))
     if not timed:
+        _check_no_bounds(f"{spec}: such a buffer has no columns for its bounds", start, end)
         return op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=None, end=None)
     window = op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=start, end=end)
     for column in (start, *window.columns):
         checked_column(column)
     return window
+
+
+def _check_endless(allowed_lateness: str | timedelta, start: object, end: object) -> None:
+    if duration(allowed_lateness, "allowed_lateness"):
+        raise DeclarationError(
+            "Global() never ends, so no record is late and there is no allowed lateness",
+            fix="leave out allowed_lateness",
+        )
+    _check_no_bounds("Global() has no columns for its bounds", start, end)
+
+
+def _check_no_bounds(why: str, start: object, end: object) -> None:
+    """Refuse names for the bounds of windows that have none; that the end is left out is true of them, too."""
+    for what, said, default in (("start", start, WINDOW_COLUMNS[0]), ("end", end, WINDOW_COLUMNS[1])):
+        if said != default and not (what == "end" and said is None):
+            raise DeclarationError(f"{why}, but {what} is {shown(said)}", fix=f"leave out {what}")
 
 
 _ARRIVAL = ("records are taken as they arrive", "leave out allowed_lateness")

@@ -63,6 +63,8 @@ def test_what_readers_would_miss_is_a_warning(file: Any) -> None:
         "no rule: every value of the right type passes",
         "`x` has no description",
     ]
+    [key] = [found for found in lint(path) if found.message.startswith("no primary key")]
+    assert "Leave it out for firings of buffers" in key.fix
 
 
 @pytest.mark.parametrize(

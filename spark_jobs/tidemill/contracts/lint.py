@@ -147,7 +147,8 @@ def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
         findings.warning(
             line,
             "no primary key: readers do not know which columns identify a row",
-            fix="set primaryKey: true at these columns; a key of single rows is checked over the whole table",
+            fix="set primaryKey: true at these columns; a key of single rows is checked over the whole table. Leave it "
+            "out for firings of buffers: several have the same key",
         )
     if not contract.row_rules and not contract.table_rules:
         findings.warning(line, "no rule: every value of the right type passes", fix="add a bound or a pattern")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from tidemill.core.bind.firing_checks import check_firings
 from tidemill.core.bind.firing_columns import FiringColumns
 from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringSink
-from tidemill.core.contract.schema import DataType, Scalar, spark_type
+from tidemill.core.contract.schema import Array, DataType, Object, Scalar, spark_type
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
@@ -22,6 +23,7 @@ from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.self_firing import SelfFiring
+from tidemill.core.ordered.unreachable import check_reachable
 from tidemill.core.time.times import micros, show_duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Session
@@ -46,21 +48,11 @@ def firing_sink(spec: PipelineSpec, name: str, source: str, types: Mapping[str, 
     sink = FiringSink(
         declared=window.spec, window=folded, start=window.start, end=window.end, told=columns_of(publish), **common
     )
-    retracts = isinstance(folded, EventWindows) and folded.accumulation == Accumulation.RETRACTING
-    if retracts and sink.told.operation is None:
-        raise DeclarationError(
-            f"{where}: rows that take earlier ones back look like others without a column that says so",
-            fix='name one: operation="operation"',
-        )
-    if sink.replaces and sink.told.operation is not None:
-        raise DeclarationError(
-            f"{where}: a firing updates the row of the firing before, so none is deleted and there is no operation",
-            fix='leave out operation, or say accumulation="accumulating_and_retracting"',
-        )
     before = types[graph.feeding(window_name)[0].source]
     for column, kinds in ((sink.attribute, _NUMBERS), (sink.marker, (Scalar.BOOLEAN,))):
         if column is not None:
             _check(graph.where(window_name), column, before, kinds)
+    check_firings(where, sink)
     _check_names(where, sink)
     _check_timeout(where, sink, spec.every)
     _check_guarantee(where, spec.guarantee)
@@ -118,6 +110,7 @@ def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
     assert firing is not None
     assert not isinstance(publish.trigger, Trigger | None)
     spec = window.spec
+    check_reachable(publish.trigger)
     return EventWindows(
         windows=Sessions(spec.gap) if isinstance(spec, Session) else spec.panes,
         trigger=publish.trigger,
@@ -151,5 +144,28 @@ def _check(where: str, column: str, types: Types, kinds: tuple[DataType, ...]) -
         names = " or ".join(map(spark_type, kinds))
         raise DeclarationError(
             f"{where}: the policy looks at `{column}`, which is {spark_type(found)}; expected {names}",
-            fix=f'convert it before: .with_columns({column}="CAST({column} AS {spark_type(kinds[-1])})")',
+            fix=f'convert it before: .with_columns({column}_="{_converted(column, found, kinds)}"), and look at '
+            f"`{column}_`",
         )
+
+
+def _converted(column: str, found: DataType, kinds: tuple[DataType, ...]) -> str:
+    """An expression that makes a number of a column of this type, or a condition."""
+    if Scalar.BOOLEAN in kinds:
+        condition = "= 'end'" if found is Scalar.STRING else "= 1" if found in _NUMBERS else "IS NOT NULL"
+        return f"{column} {condition}"
+    match found:
+        case Scalar.TIMESTAMP:
+            return f"unix_micros({column})"
+        case Scalar.DATE:
+            return f"unix_date({column})"
+        case Scalar.BOOLEAN:
+            return f"IF({column}, 1, 0)"
+        case Array():
+            return f"size({column})"
+        case Object(fields=fields) if fields:
+            return f"{column}.{fields[0].name}"
+        case Scalar.BINARY:
+            return f"octet_length({column})"
+        case _:
+            return f"try_cast({column} AS DOUBLE)"

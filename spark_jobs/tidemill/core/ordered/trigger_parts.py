@@ -51,6 +51,11 @@ def no_trigger(found: object, kinds: UnionType) -> DeclarationError:
 
 def _size(trigger: Any) -> int:
     """How many triggers it is made of, itself included. Its parts were counted when they were made."""
+    return 1 + sum(map(_size, parts_of(trigger)))
+
+
+def parts_of(trigger: Any) -> list[Any]:
+    """The triggers that it is made of directly."""
     values = [getattr(trigger, field.name) for field in fields(trigger)]
     parts = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
-    return 1 + sum(_size(each) for each in parts if is_dataclass(each))
+    return [each for each in parts if is_dataclass(each)]

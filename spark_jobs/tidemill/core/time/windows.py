@@ -166,7 +166,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Global:
-    """One window for all event times, which never ends. Rows aggregated without a window are in it."""
+    """One window for all event times, which never ends. Rows aggregated without a window are in it.
+
+    No watermark passes its end: with `AfterWatermark()`, `DefaultTrigger()` or `Never()` nothing fires before the log
+    ends (`run --drain`).
+    """
 
     @property
     def panes(self) -> OnePane:

@@ -168,7 +168,7 @@ class AggregatedStream:
             index: a number that counts the firings of a window from 0; it and the following need such a trigger.
             last: a boolean column: whether no other firing of the window follows.
             operation: a text column: "insert", or "delete" for a row that takes an earlier one back.
-            empty_on_time: whether a trigger with the watermark fires on time even if no record came since it last fired.
+            empty_on_time: whether a trigger with the watermark fires on time even without a record since it last fired.
             accept_loss: allow a trigger that may finish while its window still takes records, which are then dropped.
             name: the step's name in `explain` and in errors; by default its kind and a number: `publish_1`.
 

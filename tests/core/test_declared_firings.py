@@ -18,6 +18,7 @@ from tidemill import (
     DefaultTrigger,
     DeltaEvictor,
     DeltaPolicy,
+    Global,
     HeavyHitters,
     Max,
     Never,
@@ -57,7 +58,7 @@ def bound(
     with Pipeline("p", every="1 minute") as pipeline:
         events = pipeline.read("t", contract="events", event_time="ts").key_by(by)
         events.window(window, **windowed or {}).aggregate(n=of or Count()).publish("out", contract="out", **said)
-    bounds = () if isinstance(window, TumblingBuffer | SlidingBuffer) else ("window_start", "window_end")
+    bounds = () if isinstance(window, TumblingBuffer | SlidingBuffer | Global) else ("window_start", "window_end")
     if isinstance(window, TumblingBuffer) and isinstance(window.flush, TimePolicy):
         bounds = ("window_start", "window_end")
     told = (said[name] for name in ("timing", "index", "last", "operation") if name in said)
@@ -137,6 +138,15 @@ def test_a_trigger_that_never_has_its_turn_is_refused(first: Any, inside: bool) 
     with pytest.raises(DeclarationError, match='in AfterEach, "after 3 records" has its turn when') as refused:
         bound(HOURS, trigger=Repeatedly(trigger) if inside else trigger, accumulation="discarding")
     assert "leave out what comes after it" in refused.value.fix
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_trigger_for_late_records_needs_a_window_that_ends(inside: bool) -> None:
+    trigger: Any = AfterWatermark(late=AfterCount(1))
+    said = {"trigger": Repeatedly(trigger) if inside else trigger, "accumulation": "discarding"}
+    with pytest.raises(DeclarationError, match=r'late="after 1 record" is about .* never ends'):
+        bound(Global(), **said)
+    bound(HOURS, **said)
 
 
 @pytest.mark.parametrize(

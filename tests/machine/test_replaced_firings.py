@@ -41,6 +41,7 @@ TRIGGERS = {
     "AfterWatermark(early=AfterCount(2), late=AfterCount(1))": AfterWatermark(early=AfterCount(2), late=AfterCount(1)),
     "Never()": Never(),
 }
+CROSSED = [c for c in crossed(WINDOWS, TRIGGERS) if not (c.values[0] == "Global()" and "late=" in c.values[1])]
 REPLACING = "accumulating_and_replacing"
 ALL = OfOffsets(since={}, until={})
 
@@ -78,7 +79,7 @@ def replaced(folder: Path, window: str, trigger: str, mode: str = REPLACING, **m
 
 
 @pytest.mark.parametrize("seed", shortened(range(6), [0]))
-@pytest.mark.parametrize(("window", "trigger"), crossed(WINDOWS, TRIGGERS))
+@pytest.mark.parametrize(("window", "trigger"), CROSSED)
 def test_each_window_has_the_row_of_its_newest_firing_whatever_is_done_to_the_batches(
     tmp_path: Path, window: str, trigger: str, seed: int
 ) -> None:

@@ -18,15 +18,16 @@ from tidemill.core.declare.names import told
 from tidemill.core.declare.pipeline_spec import PipelineSpec
 from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.self_firing import SelfFiring
-from tidemill.core.ordered.unreachable import check_reachable
+from tidemill.core.ordered.unreachable import check_reachable, late_part
 from tidemill.core.time.times import micros, show_duration
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import Session
+from tidemill.core.time.windows import Global, Session
 
 _NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
 
@@ -111,6 +112,7 @@ def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
     assert not isinstance(publish.trigger, Trigger | None)
     spec = window.spec
     check_reachable(publish.trigger)
+    _check_late(window, late_part(publish.trigger))
     return EventWindows(
         windows=Sessions(spec.gap) if isinstance(spec, Session) else spec.panes,
         trigger=publish.trigger,
@@ -120,6 +122,16 @@ def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
         empty_on_time=firing.empty_on_time,
         accept_loss=firing.accept_loss,
     )
+
+
+def _check_late(window: op.WindowBy, late: ordered.Trigger | None) -> None:
+    """Refuse a trigger for late records where there are none. Other windows may get an allowed lateness one day."""
+    if late is not None and isinstance(window.spec, Global):
+        raise DeclarationError(
+            f'late="{late}" is about records that come after the end of their window, and Global() never ends: it '
+            "never fires",
+            fix="leave out late, or choose windows that end, such as Tumbling",
+        )
 
 
 def _check_names(where: str, sink: FiringSink) -> None:

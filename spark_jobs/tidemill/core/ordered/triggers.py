@@ -32,7 +32,7 @@ class AfterWatermark:
 
     Args:
         early: a trigger that is repeated until the watermark passes the end.
-        late: a trigger that is repeated after that.
+        late: a trigger that is repeated after that, if windows have an allowed lateness; without one it never fires.
     """
 
     early: Trigger | None = None

@@ -38,6 +38,13 @@ def check_reachable(trigger: Trigger) -> None:
         check_reachable(part)
 
 
+def late_part(trigger: Trigger) -> Trigger | None:
+    """A part that fires for late records only; None if there is none."""
+    if isinstance(trigger, AfterWatermark) and trigger.late is not None:
+        return trigger.late
+    return next((late for part in parts_of(trigger) if (late := late_part(part)) is not None), None)
+
+
 def never_finishes(trigger: Trigger) -> bool:
     """Whether it goes on firing, or waiting, until its window is closed."""
     match trigger:

@@ -1,7 +1,7 @@
 """A pipeline that reads what another one sends, and has its watermark: windows of windows.
 
-The file log does not take messages, so the tests carry published rows to the topic, before the commit that follows as a
-batch on Kafka does; tests/kafka/test_kafka_chained.py has it with messages.
+The file log does not take messages, so `support.sending` lets it: each batch appends its rows before its commit, as on
+Kafka; tests/kafka/test_kafka_chained.py has it with messages of a broker.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.commands import type_command
-from support.projects import EVENTS_CONTRACT, NO_SPARK, SUMS_CONTRACT, Mill, a_project, an_event, rows_of
+from support.projects import EVENTS_CONTRACT, NO_SPARK, SUMS_CONTRACT, Mill, a_project, an_event
+from support.sending import let_files_send
 from tidemill.core.errors import ConfigError
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -29,7 +29,8 @@ from tidemill import Count, Pipeline, Sum, Tumbling
 with Pipeline("seconds", every="1 minute") as pipeline:
     events = pipeline.read("events", contract="events", event_time="ts", delay="2 s")
     tens = events.key_by("user").window(Tumbling("10 seconds")).aggregate(n=Count(), amount=Sum("amount"))
-    tens.publish("sums", contract="sums")
+    tens = tens.with_columns(ts="timestamp_micros(unix_micros(window_end) - 1)")
+    tens.publish("sums", contract="sums", topic="sums-sent")
 
 with Pipeline("minutes", every="1 minute") as pipeline:
     sums = pipeline.read("sums-sent", contract="sent", event_time="ts", watermark_of="SENDER")
@@ -56,31 +57,32 @@ schema:
 """
 
 
+@pytest.fixture(autouse=True)
+def _sending(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_files_send(monkeypatch)
+
+
 class Chain:
     """Both pipelines in one project."""
 
     def __init__(self, folder: Path, sender: str = "seconds") -> None:
         events = EVENTS_CONTRACT.replace("EXTRA", "keep")
-        contracts = {"events": events, "sums": SUMS_CONTRACT, "sent": SENT, "by_minute": BY_MINUTE}
+        sums = SUMS_CONTRACT + "      - {name: ts, logicalType: timestamp, required: true}\n"
+        contracts = {"events": events, "sums": sums, "sent": SENT, "by_minute": BY_MINUTE}
         self.project = a_project(folder, PIPELINES.replace("SENDER", sender), contracts)
         self.first, self.second = (Mill(self.project, NO_SPARK, name) for name in ("seconds", "minutes"))
         self.first.log.create_topic("events", partitions=1)
         self.first.log.create_topic("sums-sent", partitions=2)
-        self.sent = 0
+
+    @property
+    def sent(self) -> int:
+        """How many records the topic between them has."""
+        return sum(len(held) for held in self.first.log.bounds("sums-sent").values())
 
     def send(self, *events: bytes, drain: bool = False) -> None:
-        """A batch of the first pipeline, and what it would have sent."""
+        """A batch of the first pipeline."""
         self.first.feed(events)
         self.first.run(drain=drain)
-        order = itemgetter("batch_id", "window_start", "user")
-        rows = sorted(rows_of(self.project.published_uri("sums")), key=order)
-        for number, row in enumerate(rows[self.sent :]):
-            # The event time of a window's row is just before its end.
-            ts = row["window_end"] - timedelta(microseconds=1)
-            value = {"ts": ts.isoformat(), "user": row["user"], "n": row["n"]}
-            record = NewRecord(value=json.dumps(value).encode(), timestamp=datetime.now(UTC))
-            self.first.log.append("sums-sent", number % 2, [record])
-        self.sent = len(rows)
 
     def watermark(self, name: str) -> int:
         return self.project.ledger(name).view().position.watermark

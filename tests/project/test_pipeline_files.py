@@ -262,3 +262,57 @@ def test_a_contract_is_found_in_any_folder_and_by_any_suffix_but_once(mill: Mill
     below.unlink()
     with pytest.raises(TidemillError, match="there is no contract `sums`; there are: events"):
         Project.load(mill.project.folder).pipeline("sums")
+
+
+CHAINED = """
+from tidemill import Count, Pipeline, Tumbling
+
+with Pipeline("NAME", every="1 minute") as pipeline:
+    stream = pipeline.read(READ, contract="events", event_time="ts", watermark_of="OF")
+    stream.window(Tumbling("1 hour")).aggregate(n=Count()).publish("NAME", contract="sums", topic="SENT")
+"""
+
+
+def chained(name: str, of: str, read: str = '"in"', sent: str = "out") -> str:
+    return CHAINED.replace("NAME", name).replace("READ", read).replace("OF", of).replace("SENT", sent)
+
+
+def test_pipelines_that_would_wait_for_their_own_watermark_are_refused(mill: Mill) -> None:
+    project = again(mill, {"own.py": chained("own", "own")})
+    with pytest.raises(DeclarationError, match=r"own\.py.*own\.py:5.*watermark of itself: `own` -> `own`"):
+        project.pipeline("own")
+    files = {
+        "own.py": chained("own", "own"),
+        "p.py": chained("p", "q", '"b"', "a"),
+        "q.py": chained("q", "p", '"a"', "b"),
+    }
+    project = again(mill, {**files, "r.py": chained("r", "p", '"a"', "c")})
+    assert (project.pipeline_names(), set(project.stopped)) == (("r", "sums"), {"own", "p", "q"})
+    assert "`p` -> `q` -> `p`" in project.stopped["p"].message
+
+
+@pytest.mark.parametrize(
+    ("read", "sent", "why"),
+    [
+        ('"in"', "out", "sends nothing to in; it sends to out"),
+        ('pattern="in-.*"', "in", "sends nothing to .*; it sends to in"),
+        ('"in"', "in", None),
+        ('"other", "in"', "in", None),
+        ('pattern="in-.*"', "in-1", None),
+    ],
+)
+def test_a_watermark_is_that_of_a_pipeline_that_sends_to_what_is_read(
+    mill: Mill, read: str, sent: str, why: str | None
+) -> None:
+    sender = chained("sender", "elsewhere", '"first"', sent)
+    project = again(mill, {"sender.py": sender, "reader.py": chained("reader", "sender", read)})
+    assert ("sender" in project.pipeline_names(), "reader" in project.pipeline_names()) == (True, why is None)
+    if why is not None:
+        with pytest.raises(DeclarationError, match=why):
+            project.pipeline("reader")
+
+
+def test_a_watermark_of_a_pipeline_without_a_topic_is_refused(mill: Mill) -> None:
+    project = again(mill, {"reader.py": chained("reader", "sums")})
+    with pytest.raises(DeclarationError, match=r"'sums', which sends nothing to in; it sends to no topic"):
+        project.pipeline("reader")

@@ -13,6 +13,7 @@ from tidemill.core.declare.operators import Publish
 from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.places import lines_in
 from tidemill.core.errors import ConfigError, DeclarationError
+from tidemill.project.senders import without_sender
 
 _DECLARED = re.compile(r"""\bPipeline\(\s*(?:name\s*=\s*)?["']([^"'\n]+)["']""")
 
@@ -31,8 +32,8 @@ class Declarations:
     """What the files of a folder declare.
 
     `pipelines` can be bound to their contracts. `refused` are declared, but share their name or a published table with
-    another pipeline. `unloaded` are files that could not be loaded, so what they declare is not known;
-    `empty` are files that declare nothing.
+    another pipeline, or have their watermark of one that cannot tell it. `unloaded` are files that could not be loaded,
+    so what they declare is not known; `empty` are files that declare nothing.
     """
 
     folder: str
@@ -112,6 +113,8 @@ def read_declarations(folder: Path, load: Load, wanted: str | None = None) -> De
     refused = _unfinished(declared) | _of_one_name(declared)
     declared = [(path, p) for path, p in declared if p.name not in refused]
     refused |= _of_one_table(declared)
+    for name, error in without_sender({p.name: (path, p) for path, p in declared}).items():
+        refused.setdefault(name, error)
     pipelines = {p.name: p for _, p in declared if p.name not in refused}
     empty = tuple(path for path in files if found[path] == ())
     return Declarations(folder=str(folder), pipelines=pipelines, refused=refused, unloaded=unloaded, empty=empty)

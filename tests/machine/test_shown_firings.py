@@ -36,13 +36,38 @@ def shown(folder: Path, capsys: pytest.CaptureFixture[str], *command: str) -> tu
     return ended.value.code, " ".join((told.out + told.err).split())
 
 
-def test_status_tells_the_size_of_state_of_firings(tmp_path: Path) -> None:
-    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
+RECORDS = ["TumblingBuffer(CountPolicy(3))", "RecordWindows('10 s')"]
+TRIGGER = 'trigger=AfterWatermark(early=AfterCount(3)), accumulation="accumulating"'
+
+
+@pytest.mark.parametrize(("window", "trigger"), [*((window, "") for window in RECORDS), ("Tumbling('1 h')", TRIGGER)])
+def test_status_tells_the_size_of_state_of_firings_and_no_window(tmp_path: Path, window: str, trigger: str) -> None:
+    bounds = "Buffer" not in window
+    mill = firings(tmp_path, NO_SPARK, window, trigger=trigger, bounds=bounds, collect=False)
     mill.feed([an_event(0, "a", 1), an_event(1, "b", 1)])
     commit = mill.run()
     [size] = state_sizes(mill.project, mill.project.pipeline("firings"), commit.position)
-    assert (size.table, size.rows, size.oldest_open) == ("firings", 4, None)
+    assert (size.table, size.rows, size.oldest_open, size.kept_from) == ("firings", 4, None, None)
     assert size.bytes > 0
+
+
+@pytest.mark.parametrize("window", RECORDS)
+def test_explain_says_that_rows_are_firings_and_state_is_of_keys_and_pieces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], window: str
+) -> None:
+    firings(tmp_path, NO_SPARK, window, bounds="Buffer" not in window)
+    _, text = shown(tmp_path, capsys, "explain", "firings", "--json")
+    for part in ("contract firings, each firing", "for each piece of them", "firings, merged from their pieces"):
+        assert part in text
+    for part in ("row by row", "pane"):
+        assert part not in text
+
+
+def test_firings_may_take_records_for_longer_than_state_of_panes_is_kept(tmp_path: Path) -> None:
+    told = 'trigger=DefaultTrigger(), accumulation="accumulating"'
+    kept = {"bounds": True, "lateness": "9 d", "maintenance": {"state": "1 day"}}
+    mill = firings(tmp_path, NO_SPARK, "Tumbling('1 h')", trigger=told, **kept)
+    assert [sink.table for sink in mill.project.pipeline("firings").sinks] == ["firings"]
 
 
 def test_explain_tells_evictors_and_how_firings_relate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from typing import Any, assert_never
@@ -27,7 +27,7 @@ _SHOWN_ORDER = ORDER.replace("_time", "event_time", 1)
 
 def logical_json(flow: Flow) -> dict[str, Any]:
     """The logical plan. It does not depend on where and how the pipeline is executed."""
-    graph = flow.spec.graph
+    graph, fired = flow.spec.graph, {sink.table for sink in flow.sinks if isinstance(sink, FiringSink)}
     return {
         "pipeline": flow.name,
         "logical_hash": flow.logical_hash,
@@ -35,7 +35,7 @@ def logical_json(flow: Flow) -> dict[str, Any]:
             {
                 "name": name,
                 "kind": type(graph.operators[name]).__name__,
-                "does": _does(graph.operators[name]),
+                "does": _does(graph.operators[name], fired),
                 "fed_by": [f"{edge.source}.{edge.source_port}" for edge in graph.feeding(name)],
                 "ports": list(output_ports(graph.operators[name])),
                 "declared_at": graph.places.get(name, ""),
@@ -57,7 +57,7 @@ def logical_json(flow: Flow) -> dict[str, Any]:
     }
 
 
-def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operator
+def _does(operator: op.Operator, fired: Collection[str]) -> str:  # noqa: C901  one case for each operator
     match operator:
         case op.Read():
             time = operator.event_time or "the record's timestamp"
@@ -79,14 +79,20 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return _windowing(window)
         case op.AggregateBy(aggregates):
             return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
-        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing, firing=firing):
-            sent = f"; timing in column {timing}" if timing else ""
-            sent += _told(firing) if firing is not None else ""
-            sent += f"; sent to topic {topic}" if topic else ""
-            how = trigger.value if isinstance(trigger, Trigger) else "row by row" if trigger is None else str(trigger)
-            return f"{table}, contract {contract}, {how}{sent}"
+        case op.Publish():
+            return _published(operator, "each firing" if operator.table in fired else "row by row")
         case _:
             assert_never(operator)
+
+
+def _published(publish: op.Publish, by_itself: str) -> str:
+    """Where rows go and when; `by_itself` says when if there is no trigger."""
+    trigger, firing = publish.trigger, publish.firing
+    sent = f"; timing in column {publish.timing}" if publish.timing else ""
+    sent += _told(firing) if firing is not None else ""
+    sent += f"; sent to topic {publish.topic}" if publish.topic else ""
+    how = trigger.value if isinstance(trigger, Trigger) else by_itself if trigger is None else str(trigger)
+    return f"{publish.table}, contract {publish.contract}, {how}{sent}"
 
 
 def _windowing(window: op.WindowBy) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import Sink, StatefulSink, updates_rows
 from tidemill.core.contract.contract import Severity
@@ -84,7 +86,12 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
         _aggregate(flow, windowed),
         StepOfBatch(
             name="stage",
-            what="windows that fire, merged from the panes they touch" if windowed else "the rows as they are",
+            what=_of_kinds(
+                windowed,
+                panes="windows that fire, merged from the panes they touch",
+                pieces="firings, merged from their pieces",
+                rows="the rows as they are",
+            ),
             jobs=f"at most {len(windowed)}: merge what the driver cannot" if windowed else "-",
         ),
         StepOfBatch(name="audit", what=f"{len(rules)} table rules, {errors} of them block", writes="ledger: audited"),
@@ -105,10 +112,22 @@ def _aggregate(flow: Flow, windowed: list[StatefulSink]) -> StepOfBatch:
     tables = ", ".join(s.table for s in windowed)
     return StepOfBatch(
         name="aggregate",
-        what="one row of state for each pane and key" if windowed else "rows are held, nothing is kept as state",
+        what=_of_kinds(
+            windowed,
+            panes="one row of state for each pane and key",
+            pieces="one row of state for each key whose records are folded in their order, and for each piece of them",
+            rows="rows are held, nothing is kept as state",
+        ),
         jobs=jobs,
         writes=f"state of {tables}: append" if windowed else "-",
     )
+
+
+def _of_kinds(sinks: Collection[StatefulSink], *, panes: str, pieces: str, rows: str) -> str:
+    """What is said of tables with panes and of tables of firings, if there are such; `rows` if there are neither."""
+    fired = [isinstance(sink, FiringSink) for sink in sinks]
+    found = [panes] if not all(fired) else []
+    return "; ".join([*found, *([pieces] if any(fired) else [])]) or rows
 
 
 def _write(sink: Sink) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.declare.operators import WithColumns
 from tidemill.core.errors import DeclarationError
-from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
@@ -19,17 +18,16 @@ def check_firings(where: str, sink: FiringSink) -> None:
     Raises:
         DeclarationError: the text says which, and what to do.
     """
-    retracts = isinstance(sink.window, EventWindows) and sink.window.accumulation == Accumulation.RETRACTING
-    _check_operation(where, sink, retracts=retracts)
+    _check_operation(where, sink)
     _check_attribute(where, sink)
-    if retracts:
+    if sink.retracts:
         _check_exact(where, sink)
     if sink.contract.primary_key and not sink.replaces:
-        _check_key(where, sink, retracts=retracts)
+        _check_key(where, sink)
 
 
-def _check_operation(where: str, sink: FiringSink, *, retracts: bool) -> None:
-    if retracts and sink.told.operation is None:
+def _check_operation(where: str, sink: FiringSink) -> None:
+    if sink.retracts and sink.told.operation is None:
         raise DeclarationError(
             f"{where}: rows that take earlier ones back look like others without a column that says so",
             fix='name one: operation="operation"',
@@ -67,7 +65,7 @@ def _check_exact(where: str, sink: FiringSink) -> None:
         )
 
 
-def _check_key(where: str, sink: FiringSink, *, retracts: bool) -> None:
+def _check_key(where: str, sink: FiringSink) -> None:
     """Refuse a primary key in which several rows agree: windows and keys do not tell firings apart."""
     named = set(sink.contract.primary_key)
     made = {name for step in sink.results if isinstance(step, WithColumns) for name in step.columns}
@@ -76,7 +74,7 @@ def _check_key(where: str, sink: FiringSink, *, retracts: bool) -> None:
     wanted = [] if not sink.bounds or named & set(sink.bounds) else [sink.bounds[0]]
     wanted += [key for key in sink.keys if key not in named]
     if several:
-        told = (sink.told.index, sink.told.operation) if retracts else (sink.told.index,)
+        told = (sink.told.index, sink.told.operation) if sink.retracts else (sink.told.index,)
         wanted += [column for column in told if column is not None and column not in named]
     nameless = several and sink.told.index is None
     if not named <= known or not (wanted or nameless):

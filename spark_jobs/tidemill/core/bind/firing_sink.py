@@ -68,6 +68,11 @@ class FiringSink:
         return isinstance(self.window, EventWindows) and self.window.accumulation == Accumulation.REPLACING
 
     @property
+    def retracts(self) -> bool:
+        """Whether a firing takes the one before back, as a row that is computed again from its pieces."""
+        return isinstance(self.window, EventWindows) and self.window.accumulation == Accumulation.RETRACTING
+
+    @property
     def row_key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty where rows are only appended."""
         return (*self.bounds[:1], *self.keys) if self.replaces else ()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_branch, of_input
 from tidemill.core.bind.rule_bounds import as_written, implied, without_eased
@@ -153,14 +154,20 @@ def _found(flow: Flow, sink: Sink, position: Position, now: Meaning) -> Iterator
     """What somebody must decide about one table."""
     before = (position.meanings or {}).get(sink.table)
     if before is not None:
-        yield from _changes(before, now)
+        yield from _changes(before, now, _RETRACTED if isinstance(sink, FiringSink) and sink.retracts else _AWAITED)
         yield from (_Change(*changed) for changed in changed_branches(flow, sink, before))
         yield from unread(flow, sink, position)
     elif (joined := newcomer(flow, sink, position)) is not None:
         yield joined
 
 
-def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:
+# An open window was to be published when it ends; now it would wait for its next record.
+_AWAITED = ("trigger",)
+# Rows are taken back by today's declaration, which would give others than those that were published.
+_RETRACTED = (*_AWAITED, "results")
+
+
+def _changes(before: Meaning, now: Meaning, fixed: tuple[str, ...]) -> Iterator[_Change]:
     known, other_code = set(inputs_of(before)), before.get(VERSION) != now.get(VERSION)
     for name in dict.fromkeys((*before, *now)):
         old, new, source = before.get(name), now.get(name), of_input(name)
@@ -178,8 +185,7 @@ def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:
             continue
         if name.endswith(f": {RULES}") and old is not None and new is not None:
             old, new = without_eased(old, new)
-        # An open window was to be published when it ends; now it would wait for its next record.
-        yield _Change(name, old, new, follows=name != "trigger")
+        yield _Change(name, old, new, follows=name not in fixed)
 
 
 def _lets_in(name: str, before: str, now: str) -> bool:

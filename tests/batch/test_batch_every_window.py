@@ -49,7 +49,7 @@ WINDOWS = {
 LATENESS = {"Tumbling('10 s')": "8 s", "Sliding('12 s', '5 s')": "8 s"}
 REPLACING = "accumulating_and_replacing"
 MODES = ("discarding", "accumulating", "accumulating_and_retracting", REPLACING)
-TRIGGER = "AfterWatermark(early=AfterCount(2), late=AfterCount(1))"
+TRIGGER, ENDLESS = "AfterWatermark(early=AfterCount(2), late=AfterCount(1))", "AfterWatermark(early=AfterCount(2))"
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3))": TumblingBuffer(CountPolicy(3)),
     "TumblingBuffer(DeltaPolicy('amount', 4))": TumblingBuffer(DeltaPolicy("amount", 4)),
@@ -99,8 +99,9 @@ def everything(folder: Path, spark: Any, writer: str) -> Mill:
     pipeline, contracts = HEAD, {"events": EVENTS_CONTRACT.replace("EXTRA", "keep")}
     for number, (window, mode) in enumerate(FIRED):
         name, kinds = f"windows_{number}", [kind for kind in TOLD if mode != REPLACING or kind != "operation"]
+        said = ENDLESS if "Global" in window else TRIGGER
         told = ", ".join(f'{kind}="{"nth" if kind == "index" else kind}"' for kind in kinds)
-        pipeline += published(window, name, f', trigger={TRIGGER}, accumulation="{mode}", {told}')
+        pipeline += published(window, name, f', trigger={said}, accumulation="{mode}", {told}')
         contracts[name] = contract(name, ("" if "Global" in window else BOUND) + "".join(TOLD[k] for k in kinds))
     for number, window in enumerate(BUFFERS):
         pipeline += published(window, f"buffers_{number}")
@@ -141,7 +142,8 @@ def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
 def oracle_of(window: str, mode: str) -> WindowOracle | SessionOracle:
     if window == SESSION:
         return SessionOracle(GAP, mode)
-    return WindowOracle(EventWindows(WINDOWS[window].panes, TRIGGERED, LATENESS.get(window, "0 s"), mode))
+    trigger = EARLY if window == "Global()" else TRIGGERED
+    return WindowOracle(EventWindows(WINDOWS[window].panes, trigger, LATENESS.get(window, "0 s"), mode))
 
 
 def standing(oracle: WindowOracle | SessionOracle) -> Iterable[Result]:
@@ -171,6 +173,7 @@ def batches_of(told: Told, own: Sequence[tuple[int, Event]]) -> list[Batch]:
 
 
 TRIGGERED = AfterWatermark(early=AfterCount(2), late=AfterCount(1))
+EARLY = AfterWatermark(early=AfterCount(2))
 
 
 def of_buffers(told: Told, text: str) -> Iterator[tuple[Any, ...]]:

@@ -27,6 +27,7 @@ from tidemill.core.contract.contract import Contract, Format
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.time.windows import Global
 from tidemill.engine.read.decode import decoder_for
 from tidemill.project.project import Project
 from tidemill.project.settings import FILE, Settings, read_settings
@@ -35,7 +36,7 @@ DOCS = ROOT / "docs"
 AIRFLOW = "guides/airflow"
 
 BLOCKS = {
-    **{("concepts/time", "python", number): "here" for number in range(6)},
+    **{("concepts/time", "python", number): "here" for number in range(7)},
     ("guides/kafka", "toml", 0): "here",
     ("guides/kafka", "python", 0): "here",
     ("guides/kafka", "python", 1): "here",
@@ -201,6 +202,17 @@ def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says()
     sink = sink_of(5, logins=logins, bursts=bursts)
     assert isinstance(sink, WindowedSink)
     assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "source"))
+
+
+def test_a_change_feed_is_read_as_the_page_says() -> None:
+    activity = (*WINDOW, "ts timestamp", "region string", "events bigint", "operation string")
+    columns = {"activity_changes": activity, "of_all_regions": ("hour timestamp", "events bigint")}
+    contracts = {name: contract_of(name, *each) for name, each in columns.items()}
+    with Pipeline("declared", every="1 minute") as pipeline:
+        exec(code("concepts/time", "python")[6], {"pipeline": pipeline, **vars(tidemill)})
+    [sink] = bind(pipeline.spec, contracts).sinks
+    assert isinstance(sink, WindowedSink)
+    assert (sink.keys, isinstance(sink.window, Global)) == (("hour",), True)
 
 
 def test_complete_contracts_have_no_finding_and_mean_what_the_page_says(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Some pages are made as a whole. In others, a part between two comments is made; 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
@@ -49,8 +50,9 @@ _SHOWN_COLUMNS = ("number", "capability", "the case", "shown on", "test")
 _ABOUT_SHOWN = (
     "What a stream processor is expected to do, and the test that shows it. Tidemill was planned with a numbered list "
     "of such capabilities; the numbers are from it. The tests under [guarantees](concepts/guarantees.md) show others "
-    "of that list. A test on *the engine* runs whole batches, or the log that they read. A test on *the rules* runs "
-    "the plain Python that decides, in `core`; where no other test is named, pipelines cannot declare all of it yet."
+    "of that list. A test on *the engine* runs whole batches, or the log that they read. One on *the tiny engine* runs "
+    "whole batches, too, whose rows a small engine of the tests computes in plain Python. A test on *the rules* runs "
+    "the plain Python that decides, in `core`. Tests *in a long form* are not among those that every run tries."
 )
 _TITLES = {"agg": "aggregates", "lambda": "higher-order", "st": "geospatial", "datetime": "date and time"}
 
@@ -155,7 +157,18 @@ def shown() -> str:
 
 
 def _test(name: str) -> tuple[str, str]:
-    return "the rules" if name.startswith("tests/core/") else "the engine", f"`{name}`"
+    """Where a test shows something, and the test."""
+    path, _, function = name.partition("::")
+    text = (DOCS.parent / path).read_text(encoding="utf-8")
+    place = "the tiny engine" if "TinyAttempt" in text else "the engine"
+    place = "the rules" if path.startswith("tests/core/") else place
+    return f"{place}, in a long form" if _is_long(text, function) else place, f"`{name}`"
+
+
+def _is_long(text: str, function: str) -> bool:
+    """Whether a test has the mark `long` as a whole, so that `make test` leaves it out."""
+    [found] = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == function]
+    return "pytest.mark.long" in map(ast.unparse, found.decorator_list)
 
 
 def contract_changes() -> str:

@@ -21,12 +21,14 @@ from support.projects import NO_SPARK, Mill, an_event, rows_of
 from support.short_forms import shortened
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
 from tidemill.core.plan.amendments import SideOutput
+from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.state_size import state_sizes
 from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
+from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
 from tidemill.run import batch
 
@@ -111,3 +113,15 @@ def test_status_tells_how_much_the_keys_of_buffers_keep(tmp_path: Path) -> None:
     assert size.bytes > 0
     told = type_command(tmp_path, "status", "firings")
     assert (told.code, "firings: 4 rows" in told.out) == (0, True), told
+
+
+def test_after_a_drain_records_wait_for_their_marker_again(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(PunctuationPolicy('marker'))", collect=False)
+    mill.feed([an_event(1, "a", 1)])
+    mill.run(drain=True)
+    for amount in (2, 3, -1, 4):
+        mill.feed([an_event(amount, "a", amount)])
+        mill.run()
+    assert shown(mill) == [("a", 1, 1), ("a", 2, 2 + 3)]
+    done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    assert shown(mill) == [("a", 1, 1), ("a", 2, 2 + 3)]

@@ -142,6 +142,25 @@ def test_row_29_markers_flush_and_are_never_data(cuts) -> None:
     assert story.state is None
 
 
+def test_only_the_batch_that_reaches_the_end_of_the_log_flushes_without_a_marker() -> None:
+    story = Story(TumblingBuffer(PunctuationPolicy("is_end")))
+    story.batch(of_values(1), Moment(END))
+    story.before = Moment(END)
+    for value in (2, 3):
+        story.batch(of_values(value), Moment(END))
+        assert story.wake == Wake()
+    story.batch([MARKER, *of_values(4)], Moment(END))
+    assert shown(story) == [[1], [2, 3]]
+    assert left(story) == [4]
+
+
+@pytest.mark.parametrize("declared", [TumblingBuffer(TimePolicy("10 us")), SlidingBuffer(TimePolicy("10 us"))], ids=str)
+def test_buffers_by_event_time_take_nothing_after_the_end_of_the_log(declared) -> None:
+    story = told(declared, [Batch(of_times(5), Moment(END)), Batch(of_times(7), Moment(END))])
+    assert times_of(story) == [[5]]
+    assert [drop[:2] for drop in story.dropped] == [(1, Reason.LATE)]
+
+
 @pytest.mark.parametrize("flush", [CountPolicy(2), DeltaPolicy("x", 1), TimePolicy("10 us")], ids=str)
 def test_a_marker_is_no_data_for_any_policy(flush) -> None:
     story = told(TumblingBuffer(flush), [Batch([*of_values(1, 3), MARKER], Moment()), Batch([], Moment(END))])

@@ -22,9 +22,9 @@ class TumblingBuffer:
     """A buffer that is flushed as a whole; each flush is a result, and then the buffer is empty.
 
     By count it flushes after the insertion that fills it; by delta before the insertion of the record that grew more
-    than the threshold above the oldest; by punctuation at each marker, also when it is empty, and at the end of the
-    log. By time, records go into windows that start at whole multiples of the length since 1970, each of which flushes
-    when the watermark or the clock of batches reaches its end.
+    than the threshold above the oldest; by punctuation at each marker, also when it is empty, and by the batch that
+    reaches the end of the log. By time, records go into windows that start at whole multiples of the length since 1970,
+    each of which flushes when the watermark or the clock of batches reaches its end.
 
     Args:
         flush: the policy.

@@ -58,9 +58,11 @@ class TumblingFold:
                 _by_delta(threshold, buffer, records, folded)
             case PunctuationPolicy():
                 _by_marker(buffer, records, folded)
-                if after.watermark >= END and buffer.held:
+                ends = before.watermark < END <= after.watermark
+                if ends and buffer.held:
                     buffer.flush(folded, None)
-                folded.wake = Wake(watermark=END if buffer.held else None)
+                # After the end of the log there is nothing to wait for but markers.
+                folded.wake = Wake(watermark=END if buffer.held and after.watermark < END else None)
         folded.state = buffer.kept()
         return folded
 

@@ -20,6 +20,7 @@ from support.ordered_oracle import buffered
 from support.projects import NO_SPARK, Mill, an_event, rows_of
 from support.short_forms import shortened
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
+from tidemill.core.errors import DeclarationError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
@@ -125,3 +126,27 @@ def test_after_a_drain_records_wait_for_their_marker_again(tmp_path: Path) -> No
     assert shown(mill) == [("a", 1, 1), ("a", 2, 2 + 3)]
     done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     assert shown(mill) == [("a", 1, 1), ("a", 2, 2 + 3)]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        'TumblingBuffer(TimePolicy("LENGTH", clock="batch_clock"), emit_empty=True)',
+        'SlidingBuffer(CountPolicy(3), TimePolicy("LENGTH", clock="batch_clock"))',
+    ],
+)
+def test_a_time_of_which_very_many_fit_between_two_batches_is_refused(tmp_path: Path, window: str) -> None:
+    bounds = window.startswith("Tumbling")
+    with pytest.raises(DeclarationError, match="a key fires 60,000 times from one batch to the next, 1 minute"):
+        firings(tmp_path / "refused", NO_SPARK, window.replace("LENGTH", "1 ms"), bounds=bounds, collect=False).run()
+    mill = firings(tmp_path / "taken", NO_SPARK, window.replace("LENGTH", "6 ms"), bounds=bounds, collect=False)
+    assert mill.project.pipeline("firings").sinks
+
+
+def test_a_record_of_1970_gives_no_row_for_each_hour_since_then(tmp_path: Path) -> None:
+    text = "TumblingBuffer(TimePolicy('1 hour'), emit_empty=True)"
+    mill = firings(tmp_path, NO_SPARK, text, bounds=True, collect=False)
+    for amount, second in ((1, -1_600_000_000), (2, 0), (4, 3 * 3600)):
+        mill.feed([an_event(second, "a", amount)])
+    mill.run(drain=True)
+    assert shown(mill) == sorted([("a", 1, 1), ("a", 1, 2), ("a", 0, None), ("a", 0, None), ("a", 1, 4)], key=str)

@@ -192,6 +192,27 @@ def test_empty_windows_of_events_end_with_the_log() -> None:
     assert story.state is None
 
 
+@pytest.mark.parametrize(("empty", "fire"), [(10_000, 10_000), (10_001, 0), (10**15, 0)])
+@pytest.mark.parametrize("end", [0, END])
+def test_a_gap_of_more_than_ten_thousand_empty_windows_fires_none_of_them(empty, fire, end) -> None:
+    declared, later = TumblingBuffer(TimePolicy("10 us"), emit_empty=True), (empty + 1) * 10
+    story = told(declared, [Batch(of_times(0, later, later + 30), Moment(end or later + 40))])
+    assert times_of(story)[:1] == [[0]]
+    assert times_of(story)[-4:] == [[later], [], [], [later + 30]]
+    assert len(story.results) == 1 + fire + 4
+
+
+def test_a_key_that_was_idle_for_long_fires_empty_windows_again_from_then_on() -> None:
+    story = Story(TumblingBuffer(TimePolicy("10 us", clock="batch_clock"), emit_empty=True))
+    story.before = Moment(clock=1)
+    story.batch(of_times(0), Moment(clock=1))
+    story.batch([], Moment(clock=10**9))
+    assert [each.window.start for each in story.results] == [0]
+    assert story.wake == Wake(clock=10**9 + 10)
+    story.batch([], Moment(clock=10**9 + 20))
+    assert [each.window.start for each in story.results] == [0, 10**9, 10**9 + 10]
+
+
 def test_a_buffer_of_the_last_ten_microseconds_forgets_by_the_watermark() -> None:
     story = Story(SlidingBuffer(TimePolicy("10 us")))
     story.batch(of_times(5, 15), Moment(20))

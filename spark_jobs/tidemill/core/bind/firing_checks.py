@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.declare.operators import WithColumns
 from tidemill.core.errors import DeclarationError
@@ -10,10 +12,14 @@ from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.trigger_laws import may_fire_again
+from tidemill.core.ordered.tumbling_time import MOST_EMPTY
+from tidemill.core.time.times import micros, show_duration
 
 
-def check_firings(where: str, sink: FiringSink) -> None:
-    """Refuse firings that cannot be taken back, never come, or break the primary key of their contract.
+def check_firings(where: str, sink: FiringSink, every: timedelta) -> None:
+    """Refuse firings that cannot be taken back, never come, come too often, or break the primary key of their contract.
+
+    A batch starts `every` so often.
 
     Raises:
         DeclarationError: the text says which, and what to do.
@@ -22,6 +28,8 @@ def check_firings(where: str, sink: FiringSink) -> None:
     _check_attribute(where, sink)
     if sink.retracts:
         _check_exact(where, sink)
+    _check_timeout(where, sink, every)
+    _check_period(where, sink, every)
     if sink.contract.primary_key and not sink.replaces:
         _check_key(where, sink)
 
@@ -109,3 +117,38 @@ def _fires_again(sink: FiringSink) -> bool:
             return may_fire_again(windows.trigger, takes_late=windows.lateness > 0)
         case _:
             return False
+
+
+def _check_timeout(where: str, sink: FiringSink, every: timedelta) -> None:
+    """Refuse to forget keys that may have a record in each batch.
+
+    Raises:
+        DeclarationError: keys are forgotten after at most the time from one batch to the next.
+    """
+    if sink.timeout is not None and sink.timeout <= micros(every):
+        raise DeclarationError(
+            f"{where}: idle_timeout of {sink.declared} is not longer than the time from one batch to the next, "
+            f"{show_duration(every)}: keys with a record in each batch would be forgotten in between",
+            fix="write a longer idle_timeout: longer than pauses and outages, too, that a key must survive",
+        )
+
+
+def _check_period(where: str, sink: FiringSink, every: timedelta) -> None:
+    """Refuse to fire very often for each key in each batch, with or without new records.
+
+    Raises:
+        DeclarationError: the clock of batches passes too many multiples of a period from one batch to the next.
+    """
+    match sink.declared:
+        case TumblingBuffer(flush=TimePolicy(uses_clock=True) as policy, emit_empty=True):
+            pass
+        case SlidingBuffer(trigger=TimePolicy() as policy):
+            pass
+        case _:
+            return
+    if micros(every) > policy.micros * MOST_EMPTY:
+        raise DeclarationError(
+            f"{where}: by {policy} a key fires {micros(every) // policy.micros:,} times from one batch to the next, "
+            f"{show_duration(every)}, of which it brings records once",
+            fix=f"write a longer time: at most {MOST_EMPTY:,} fit between two batches",
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from tidemill.core.bind.firing_checks import check_firings
@@ -25,7 +24,6 @@ from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.unreachable import check_reachable, late_part
-from tidemill.core.time.times import micros, show_duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, Session
 
@@ -53,9 +51,8 @@ def firing_sink(spec: PipelineSpec, name: str, source: str, types: Mapping[str, 
     for column, kinds in ((sink.attribute, _NUMBERS), (sink.marker, (Scalar.BOOLEAN,))):
         if column is not None:
             _check(graph.where(window_name), column, before, kinds)
-    check_firings(where, sink)
+    check_firings(where, sink, spec.every)
     _check_names(where, sink)
-    _check_timeout(where, sink, spec.every)
     _check_guarantee(where, spec.guarantee)
     return sink
 
@@ -71,20 +68,6 @@ def _check_guarantee(where: str, guarantee: Guarantee) -> None:
             f'{where}: with guarantee="{guarantee}" a batch that fails is given up, and what its windows had published '
             "would fire again; tables of firings cannot take that back",
             fix='leave out guarantee: "exactly_once" costs a table of firings nothing extra',
-        )
-
-
-def _check_timeout(where: str, sink: FiringSink, every: timedelta) -> None:
-    """Refuse to forget keys that may have a record in each batch.
-
-    Raises:
-        DeclarationError: keys are forgotten after at most the time from one batch to the next.
-    """
-    if sink.timeout is not None and sink.timeout <= micros(every):
-        raise DeclarationError(
-            f"{where}: idle_timeout of {sink.declared} is not longer than the time from one batch to the next, "
-            f"{show_duration(every)}: keys with a record in each batch would be forgotten in between",
-            fix="write a longer idle_timeout: longer than pauses and outages, too, that a key must survive",
         )
 
 

@@ -28,7 +28,8 @@ class TumblingBuffer:
 
     Args:
         flush: the policy.
-        emit_empty: whether windows of time without records are results, too, from a key's first record on.
+        emit_empty: whether windows of time without records are results, too, from a key's first record on. Where a
+            batch would fire more than 10,000 in a row for a key, it fires none of these: the key was idle.
         idle_timeout: a key without records for longer than this, by the clock of batches, is forgotten, with what its
             buffer holds. None: no key is.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tidemill.core.ordered.firing import Dropped, Firing, Folded, Reason, State, Wake
 from tidemill.core.ordered.kept import check_state, kept
 from tidemill.core.ordered.policies import TimePolicy
@@ -9,6 +11,9 @@ from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
+
+MOST_EMPTY = 10_000
+"""The most empty windows in a row: a key without records for longer counts as idle, and none of them fires."""
 
 _MACHINE = "tumbling time"
 
@@ -72,13 +77,21 @@ class TumblingTimeFold:
         starts = {start for start in key.pieces if start + length <= now}
         if self._emit_empty and key.since is not None:
             last = max(key.pieces, default=key.since - length) if now >= END else now - length
-            starts.update(range(key.since, last + 1, length))
+            starts.update(self._empty(key.since, sorted(starts), last + 1))
             key.since = None if now >= END else max(key.since, now - now % length)
         for start in sorted(starts):
             piece = key.pieces.pop(start, None)
             pieces = () if piece is None else (piece,)
             window = Window(start, start + length)
             folded.firings.append(Firing(window, Timing.ON_TIME, 0, 0, True, pieces, None))
+
+    def _empty(self, since: int, taken: list[int], until: int) -> Iterator[int]:
+        """The starts of empty windows before, between and after those that are `taken`, but of no long gap."""
+        for start in (*taken, until):
+            gap = range(since, start, self._length)
+            if len(gap) <= MOST_EMPTY:
+                yield from gap
+            since = max(since, start + self._length)
 
     def _next_end(self, key: _Open) -> int | None:
         starts = [*key.pieces] if key.since is None else [key.since, *key.pieces]

@@ -7,7 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from tidemill.engine.publish.piece_tree import FEW, PieceTree
+from tidemill.engine.publish.kept_pieces import FEW
+from tidemill.engine.publish.piece_tree import PieceTree
 from tidemill.engine.publish.pieces import PieceIndex
 
 HUGE = 2**41
@@ -33,15 +34,17 @@ def test_runs_hold_exactly_their_pieces_in_order(seed: int) -> None:
     pieces = [(user, piece) for user in ids for piece in ids[user]]
     draw.shuffle(pieces)
     users, numbers = zip(*pieces, strict=True)
-    rows = pa.table({"user": users, "piece_id": numbers, "held": pa.array([[n] for n in numbers], TYPE)})
+    rows = pa.table(
+        {"user": users, "piece_id": pa.array(numbers, pa.int64()), "held": pa.array([[n] for n in numbers], TYPE)}
+    )
     fires = pa.table({"user": [draw.choice("abc") for _ in range(40)]})
     runs = []
     for owner, user in enumerate(fires["user"].to_pylist()):
         for _ in range(draw.randint(1, 2)):
             first = draw.randrange(len(ids[user]))
             runs.append((owner, ids[user][first], ids[user][draw.randrange(first, len(ids[user]))]))
-    index = PieceIndex.of(rows, fires, ("user",), "piece_id")
-    tree = PieceTree.of(rows, index, runs, merged)
+    index = PieceIndex.of("t", rows, fires, ("user",))
+    tree = PieceTree.of(rows, index, runs, FEW, merged)
     found = tree.rows_of(runs)
     held, users = tree.rows["held"].to_pylist(), tree.rows["user"].to_pylist()
     for owner, user in enumerate(fires["user"].to_pylist()):
@@ -57,9 +60,9 @@ def test_runs_hold_exactly_their_pieces_in_order(seed: int) -> None:
 def test_short_runs_are_not_merged_ahead() -> None:
     rows = pa.table({"user": ["a"] * 99, "piece_id": range(99), "held": pa.array([[n] for n in range(99)], TYPE)})
     runs = [(0, 0, FEW - 1), (0, 98, 98)]
-    index = PieceIndex.of(rows, pa.table({"user": ["a"]}), ("user",), "piece_id")
-    tree = PieceTree.of(rows, index, runs, merged)
+    index = PieceIndex.of("t", rows, pa.table({"user": ["a"]}), ("user",))
+    tree = PieceTree.of(rows, index, runs, FEW, merged)
     assert (tree.rows.num_rows, len(tree.rows_of(runs).rows)) == (99, FEW + 1)
     assert tree.rows_of([]).rows.tolist() == []
-    longer = PieceTree.of(rows, index, [(0, 0, FEW)], merged)
+    longer = PieceTree.of(rows, index, [(0, 0, FEW)], FEW, merged)
     assert len(longer.rows_of([(0, 0, FEW)]).rows) == 2

@@ -14,6 +14,7 @@ from support.projects import NO_SPARK, Mill, sums
 from support.recovery import a_wide_mill, recomputed
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
+from tidemill.engine.publish import kept_pieces
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project
 from tidemill.repair.job import AmendmentJob
@@ -89,3 +90,16 @@ def tiny_whole(
     assert {name: len(rows) for name, rows in tables.items()} == {"sums": 9, "totals": 5, "quarantine": 2, "late": 6}
     assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
     return tables
+
+
+@pytest.fixture(autouse=True)
+def _little_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """State of firings is merged and written anew after a few batches, not after thousands."""
+    monkeypatch.setattr(kept_pieces, "FEW_WHOLE", 2)
+    monkeypatch.setattr(kept_pieces, "OUTGROWN", 6)
+
+
+@pytest.fixture
+def much_state(monkeypatch: pytest.MonkeyPatch, _little_state: None) -> None:
+    """State of firings is not written anew before it has thousands of rows."""
+    monkeypatch.setattr(kept_pieces, "OUTGROWN", 10_000)

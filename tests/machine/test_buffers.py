@@ -79,6 +79,7 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
         assert shown(mill) == expected(told, BUFFERS[text])
 
 
+@pytest.mark.usefixtures("much_state")
 def test_state_of_firings_is_folded_to_what_keys_still_need_and_ended_keys_stay_ended(tmp_path: Path) -> None:
     mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(4))", collect=False)
     for second, user in enumerate("aaababbaab"):

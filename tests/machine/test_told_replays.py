@@ -41,7 +41,7 @@ COUNT_3 = "TumblingBuffer(CountPolicy(3))"
 
 
 @pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _tiny(monkeypatch: pytest.MonkeyPatch, much_state: None) -> Iterator[None]:
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
     return
 

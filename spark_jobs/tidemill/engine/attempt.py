@@ -88,6 +88,7 @@ class Attempt:
         )
         self.slices = SliceWriter(plan=self.plan, number=self.number, uris=self.uris, publisher=self.publisher)
         self.firings = Firings(
+            flow=self.flow,
             plan=self.plan,
             uris=self.uris,
             writers=self.writers,
@@ -217,7 +218,7 @@ class Attempt:
                 staged = staged.stamped(own_values(self.plan))
             rows.append(SinkRows(sink, staged, fired.gone))
         ordered, unfit = self.firings, (*windows.unfit, *self.firings.results.unfit)
-        return Staged(tuple(rows), unfit, open_since, ordered.due, ordered.lost)
+        return Staged(tuple(rows), unfit, open_since, ordered.due, ordered.lost, ordered.writes_anew)
 
     def _fired(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> Fired:
         if isinstance(sink, RowSink):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.verdict import CheckResult
-from tidemill.core.plan.position import OpenSessions, TableMark
+from tidemill.core.plan.position import OpenSessions, Position, TableMark
 from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
@@ -61,7 +61,7 @@ class Staged:
 
     `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does. `due` is the
     one of the position, None if it stays. `lost` counts records whose windows had
-    a finished trigger.
+    a finished trigger. If `anew`, the slice holds all state of tables of firings.
     """
 
     rows: tuple[SinkRows, ...] = ()
@@ -69,6 +69,16 @@ class Staged:
     open_since: Mapping[str, OpenSessions] = field(default_factory=dict)
     due: Mapping[str, int] | None = None
     lost: int = 0
+    anew: bool = False
+
+    def noted(self, position: Position) -> Position:
+        """The position of this batch, with what staging has found."""
+        return replace(
+            position,
+            open_since={**(position.open_since or {}), **self.open_since} or None,
+            due=position.due if self.due is None else self.due or None,
+            firings_from=position.batch_id if self.anew else position.firings_from,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

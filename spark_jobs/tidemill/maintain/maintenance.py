@@ -97,14 +97,13 @@ class _Kept:
         """All positions that one can go back to."""
         return [c.position for c in self.commits] + ([self.rewind.position] if self.rewind is not None else [])
 
-    @property
-    def dead(self) -> Sequence[BatchRange]:
+    def dead(self, sink: StatefulSink) -> Sequence[BatchRange]:
         """The batches whose slices none of these positions shows, not even after its open backfill completes."""
         first, *others = self.positions
-        found = _hidden(first)
+        found = _hidden(sink, first)
         for position in others:
             later = BatchRange(position.slices.through + 1, self.newest.batch_id + 2)
-            found = in_both(found, (*_hidden(position), later))
+            found = in_both(found, (*_hidden(sink, position), later))
         return found
 
     @property
@@ -117,7 +116,7 @@ class _Kept:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
         watermark = min(position.watermark for position in self.positions)
         edge = forgotten(sink.even_panes, watermark, micros(sink.allowed_lateness))
-        return batch_ranges([*self.dead, *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
+        return batch_ranges([*self.dead(sink), *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
 
     @property
     def waited(self) -> Sequence[BatchRange]:
@@ -139,9 +138,12 @@ def _id(batch: IndexedBatch) -> int:
     return batch.batch_id
 
 
-def _hidden(position: Position) -> tuple[BatchRange, ...]:
-    job = position.backfill
-    return position.slices.show(job.slices if job is not None else {}).hidden
+def _hidden(sink: StatefulSink, position: Position) -> tuple[BatchRange, ...]:
+    job, since = position.backfill, position.firings_from
+    shown = position.slices.show(job.slices if job is not None else {})
+    if isinstance(sink, FiringSink) and since is not None:
+        shown = shown.hide([BatchRange(1, since)])
+    return shown.hidden
 
 
 def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datetime) -> int | None:
@@ -203,7 +205,7 @@ def _state(
         return
     if state is not None:
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
-        rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
+        rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead(sink), horizon=horizon, dry_run=dry_run)
         yield MaintenanceTask(table=state.spec.name, what="rows of superseded slices removed", count=rows)
         if forgotten is not None and isinstance(sink, WindowedSink) and not isinstance(sink.window, Global):
             yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)

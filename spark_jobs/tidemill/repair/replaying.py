@@ -104,7 +104,7 @@ def _not_from(amendment: AmendmentJob, now: Position, before: SliceSet, since: i
                 f"{sink.table} means something else since batch {meant}, and what keys kept before batch {since} has "
                 "the meaning of then"
             )
-        if not is_readable(before, now.slices, horizon_of(amendment.uris, sink)):
+        if not is_readable(before, now.slices_of_firings, horizon_of(amendment.uris, sink)):
             return f"maintenance has removed what keys of {sink.table} kept before batch {since}"
     return None
 

@@ -206,12 +206,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
     with step("publish"):
         published = attempt.publish(found, staged)
         send(published.rows, published.marks)
-    position = replace(
-        position,
-        tables={**plan.position.tables, **published.marks},
-        open_since={**(position.open_since or {}), **staged.open_since} or None,
-        due=position.due if staged.due is None else staged.due or None,
-    )
+    position = staged.noted(replace(position, tables={**plan.position.tables, **published.marks}))
     commit = _commit_of(attempt, position, _Done(found, staged, verdict, published), times)
     with step("commit"), boundary("committed", plan.batch_id):
         ledger.append(lambda _: commit)

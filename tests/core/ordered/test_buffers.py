@@ -249,6 +249,16 @@ def test_a_time_trigger_fires_at_whole_multiples_before_later_records() -> None:
     assert [each.index for each in story.results] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("moments", "fire"), [(10_000, 10_000), (10_001, 1), (10**12, 1)])
+def test_after_a_long_pause_of_batches_only_the_last_moment_counts(moments, fire) -> None:
+    story = Story(SlidingBuffer(CountPolicy(3), TimePolicy("10 us", clock="batch_clock")))
+    story.before = Moment(clock=1)
+    story.batch(of_values(7), Moment(clock=1))
+    story.batch([], Moment(clock=10 * moments + 9))
+    assert shown(story) == [[7]] * fire
+    assert story.wake == Wake(clock=10 * moments + 10)
+
+
 def test_a_time_trigger_of_a_time_buffer_shows_what_was_there_at_its_moment() -> None:
     story = Story(SlidingBuffer(TimePolicy("15 us", clock="batch_clock"), TimePolicy("10 us", clock="batch_clock")))
     for clock in (1, 8, 32):

@@ -10,9 +10,8 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
-from tidemill.core.ordered.policies import TimePolicy
+from tidemill.core.ordered.policies import MOST_BY_TIME, TimePolicy
 from tidemill.core.ordered.trigger_laws import may_fire_again
-from tidemill.core.ordered.tumbling_time import MOST_EMPTY
 from tidemill.core.time.times import micros, show_duration
 
 
@@ -146,9 +145,9 @@ def _check_period(where: str, sink: FiringSink, every: timedelta) -> None:
             pass
         case _:
             return
-    if micros(every) > policy.micros * MOST_EMPTY:
+    if micros(every) > policy.micros * MOST_BY_TIME:
         raise DeclarationError(
             f"{where}: by {policy} a key fires {micros(every) // policy.micros:,} times from one batch to the next, "
             f"{show_duration(every)}, of which it brings records once",
-            fix=f"write a longer time: at most {MOST_EMPTY:,} fit between two batches",
+            fix=f"write a longer time: at most {MOST_BY_TIME:,} fit between two batches",
         )

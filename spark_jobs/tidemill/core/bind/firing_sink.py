@@ -73,6 +73,14 @@ class FiringSink:
         return isinstance(self.window, EventWindows) and self.window.accumulation == Accumulation.RETRACTING
 
     @property
+    def keeps_wholes(self) -> bool:
+        """Whether a firing is made of all pieces of the one before, and of more: nobody looks at one of them again."""
+        window = self.window
+        if not isinstance(window, EventWindows) or window.evictor is not None:
+            return False
+        return window.accumulation != Accumulation.DISCARDING
+
+    @property
     def row_key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty where rows are only appended."""
         return (*self.bounds[:1], *self.keys) if self.replaces else ()

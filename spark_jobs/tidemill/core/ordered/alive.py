@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tidemill.core.ordered.firing import State
-from tidemill.core.ordered.kept import ids_of
+from tidemill.core.ordered.kept import Runs, ids_of, runs_of
 
 
-def pieces_of(state: State) -> Iterator[int]:
-    """The ids of the pieces that this state names; aggregates of all others can be forgotten."""
+def pieces_of(state: State) -> Runs:
+    """Pieces of which each may be in a firing without the others; aggregates of what is not named can be forgotten."""
+    return runs_of(sorted(_alone(state)))
+
+
+def wholes_of(state: State) -> Sequence[Sequence[int]]:
+    """Runs of pieces that are in firings as a whole only, perhaps with more pieces beside them."""
+    if "open" not in state:
+        return []
+    return [
+        run
+        for window in state["open"]
+        for runs in (window.get("earlier", ()), *(pieces for _, _, pieces in window.get("published", ())))
+        for run in runs
+    ]
+
+
+def _alone(state: State) -> Iterator[int]:
     match state["machine"]:
         case "tumbling":
             yield state["piece"]
@@ -22,7 +38,4 @@ def pieces_of(state: State) -> Iterator[int]:
         case _:
             for window in state["open"]:
                 yield from ids_of(window.get("fresh", ()))
-                yield from ids_of(window.get("earlier", ()))
                 yield from (held[0] for held in window.get("held", ()))
-                for _, _, runs in window.get("published", ()):
-                    yield from ids_of(runs)

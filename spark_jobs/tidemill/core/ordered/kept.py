@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 from tidemill.core.errors import Incompatible
-from tidemill.core.ordered.firing import State
+from tidemill.core.ordered.firing import Pieces, State
 
 VERSION = 1
+
+Runs: TypeAlias = Sequence[Sequence[int]]
+"""Ids in their order: [first, last] for each stretch of ids that follow one another."""
 
 
 def kept(machine: str, **parts: Any) -> State:
@@ -43,6 +47,24 @@ def runs_of(ids: Iterable[int]) -> list[list[int]]:
     return runs
 
 
-def ids_of(runs: Iterable[Sequence[int]]) -> list[int]:
+def ids_of(runs: Runs) -> list[int]:
     """The ids in these runs."""
     return [each for first, last in runs for each in range(first, last + 1)]
+
+
+def joined(*parts: Runs) -> list[list[int]]:
+    """The ids of all these runs, which have none twice, as runs."""
+    found: list[list[int]] = []
+    for first, last in sorted((first, last) for first, last in chain.from_iterable(parts)):
+        if found and first == found[-1][1] + 1:
+            found[-1][1] = last
+        else:
+            found.append([first, last])
+    return found
+
+
+def pieces_in(runs: Runs) -> Pieces:
+    """The pieces of these runs; a `range` if they are one run, however long it is."""
+    if len(runs) == 1:
+        return range(runs[0][0], runs[0][1] + 1)
+    return tuple(ids_of(runs))

@@ -11,6 +11,9 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.records import Number, is_number
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration
 
+MOST_BY_TIME = 10_000
+"""The most results of a key in a row that time alone brings in one batch: if there were more, batches had paused."""
+
 
 class Clock(StrEnum):
     """What a time policy looks at: event times with the watermark, or the recorded clock of batches."""

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.firing import Reason
+from tidemill.core.ordered.kept import joined
 from tidemill.core.ordered.trigger_rules import Rule
 from tidemill.core.ordered.window_state import KeyWindows, OpenWindow
 
@@ -50,11 +51,10 @@ class Joins:
             merged = OpenWindow(start, end, [], Reason.FINISHED)
         for each in touched:
             merged.fresh += each.fresh
-            merged.earlier += each.earlier
+            merged.earlier = joined(merged.earlier, each.earlier)
             merged.held |= each.held
             merged.index = max(merged.index, each.index)
             merged.nonspeculative = max(merged.nonspeculative, each.nonspeculative)
             merged.published |= each.published
         merged.fresh.sort()
-        merged.earlier.sort()
         return merged

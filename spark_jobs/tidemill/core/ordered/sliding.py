@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemill.core.ordered.buffers import SlidingBuffer
 from tidemill.core.ordered.firing import Dropped, Folded, Reason, State, Wake
-from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, Policy, TimePolicy
+from tidemill.core.ordered.policies import MOST_BY_TIME, CountPolicy, DeltaPolicy, Policy, TimePolicy
 from tidemill.core.ordered.records import Moment, Number, Records, is_number
 from tidemill.core.ordered.sliding_state import SlidingState
 from tidemill.core.time.watermarks import END
@@ -86,9 +86,14 @@ class SlidingFold:
         return time if self._evict_older is not None else None
 
     def _fire_due(self, key: SlidingState, clock: int, folded: Folded) -> None:
-        """Fire at each multiple of the period up to `clock`, with what the buffer held at that moment."""
+        """Fire at each multiple of the period up to `clock`, with what the buffer held at that moment.
+
+        Of more than `MOST_BY_TIME` only the last one counts.
+        """
         if self._period is None or clock >= END:
             return
+        if key.due is not None and (passed := (clock - key.due) // self._period) >= MOST_BY_TIME:
+            key.due += passed * self._period
         while key.due is not None and key.due <= clock:
             if self._ages_by_clock and self._evict_older is not None:
                 key.drop_older(key.due - self._evict_older)

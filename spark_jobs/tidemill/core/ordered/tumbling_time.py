@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 from tidemill.core.ordered.firing import Dropped, Firing, Folded, Reason, State, Wake
 from tidemill.core.ordered.kept import check_state, kept
-from tidemill.core.ordered.policies import TimePolicy
+from tidemill.core.ordered.policies import MOST_BY_TIME, TimePolicy
 from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
-
-MOST_EMPTY = 10_000
-"""The most empty windows in a row: a key without records for longer counts as idle, and none of them fires."""
 
 _MACHINE = "tumbling time"
 
@@ -89,7 +86,7 @@ class TumblingTimeFold:
         """The starts of empty windows before, between and after those that are `taken`, but of no long gap."""
         for start in (*taken, until):
             gap = range(since, start, self._length)
-            if len(gap) <= MOST_EMPTY:
+            if len(gap) <= MOST_BY_TIME:
                 yield from gap
             since = max(since, start + self._length)
 

@@ -6,6 +6,7 @@ from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.firing import Firing, Pieces, Reason, Retraction
+from tidemill.core.ordered.kept import joined, pieces_in, runs_of
 from tidemill.core.ordered.window_state import OpenWindow
 from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
@@ -54,11 +55,12 @@ class Fires:
         """The pieces to fire; the window keeps what accumulates."""
         if self._evictor is not None:
             return self._evicted(opened)
+        pieces: Pieces
         if not self._accumulates:
             pieces = tuple(opened.fresh)
         else:
-            opened.earlier = sorted(opened.earlier + opened.fresh) if opened.earlier else opened.fresh
-            pieces = tuple(opened.earlier)
+            opened.earlier = joined(opened.earlier, runs_of(opened.fresh))
+            pieces = pieces_in(opened.earlier)
         opened.fresh = []
         return pieces
 

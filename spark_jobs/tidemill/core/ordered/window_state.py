@@ -6,7 +6,7 @@ from typing import Any
 
 from tidemill.core.ordered.evictors import Held
 from tidemill.core.ordered.firing import Pieces, Reason, State
-from tidemill.core.ordered.kept import check_state, ids_of, kept, runs_of
+from tidemill.core.ordered.kept import Runs, check_state, ids_of, kept, pieces_in, runs_of
 from tidemill.core.ordered.trigger_rules import TriggerState
 from tidemill.core.time.panes import Window
 
@@ -16,8 +16,8 @@ _MACHINE = "windows"
 class OpenWindow:
     """One window of a key.
 
-    `fresh` are the pieces since the last firing, of which the last one takes records; `earlier` the pieces that an
-    accumulating window keeps of its firings. `held` are the records of both, where an evictor has to look at them.
+    `fresh` are the pieces since the last firing, of which the last one takes records; `earlier` the runs of pieces that
+    an accumulating window keeps of its firings. `held` are the records of both, where an evictor has to look at them.
     `published` has the windows under which this one fired, with what a retraction must name. `refuses` says why
     the window takes no records.
     """
@@ -37,7 +37,8 @@ class OpenWindow:
 
     def __init__(self, start: int, end: int, trigger: TriggerState, refuses: Reason | None = None) -> None:
         self.start, self.end, self.trigger, self.refuses = start, end, trigger, refuses
-        self.fresh, self.earlier = list[int](), list[int]()
+        self.fresh = list[int]()
+        self.earlier: Runs = []
         self.held = dict[int, Held]()
         self.index = self.nonspeculative = 0
         self.published = dict[Window, Pieces]()
@@ -47,7 +48,7 @@ class OpenWindow:
         parts = {
             "trigger": self.trigger,
             "fresh": runs_of(self.fresh),
-            "earlier": runs_of(self.earlier),
+            "earlier": self.earlier,
             "held": [list(each) for each in self.held.values()],
             "index": self.index,
             "nonspeculative": self.nonspeculative,
@@ -61,10 +62,10 @@ class OpenWindow:
         """The window that was written; what was written is not changed afterwards."""
         refuses = Reason(written["refuses"]) if "refuses" in written else None
         found = cls(written["start"], written["end"], _copied(written.get("trigger", [])), refuses)
-        found.fresh, found.earlier = ids_of(written.get("fresh", ())), ids_of(written.get("earlier", ()))
+        found.fresh, found.earlier = ids_of(written.get("fresh", ())), written.get("earlier", [])
         found.held = {each[0]: Held(*each) for each in written.get("held", ())}
         found.index, found.nonspeculative = written.get("index", 0), written.get("nonspeculative", 0)
-        found.published = {Window(a, b): tuple(ids_of(runs)) for a, b, runs in written.get("published", ())}
+        found.published = {Window(a, b): pieces_in(runs) for a, b, runs in written.get("published", ())}
         return found
 
 

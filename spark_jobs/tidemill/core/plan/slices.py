@@ -117,6 +117,12 @@ class SliceSet:
             case _:
                 return False
 
+    @property
+    def since(self) -> int:
+        """No slice of an earlier batch is visible."""
+        first = self.hidden[0] if self.hidden else None
+        return first.until_batch if first is not None and first.from_batch == 1 else 1
+
     def attempt_of(self, batch: int) -> int | None:
         """The attempt of a batch whose slice is visible; None when the batch has no visible slice."""
         # Hidden ranges are sorted, and there may be hundreds: search, do not scan.

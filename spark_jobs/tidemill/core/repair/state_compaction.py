@@ -53,17 +53,18 @@ class Folding:
         newest = position.batch_id // self.group
         by_group = groupby((c for c in covers if c.batch.folded is None), lambda c: c.batch_id // self.group)
         complete = [tuple(group) for number, group in by_group if number < newest]
-        found = tuple(group for group in complete if len(group) > 1 and self._is_worth_it(flow, group))
+        since = position.firings_from or 1
+        found = tuple(group for group in complete if len(group) > 1 and self._is_worth_it(flow, group, since))
         return found if len(found) >= self.groups else ()
 
-    def _is_worth_it(self, flow: Flow, group: Sequence[Cover]) -> bool:
+    def _is_worth_it(self, flow: Flow, group: Sequence[Cover], firings_from: int) -> bool:
         for sink in flow.sinks:
             if isinstance(sink, WindowedSink):
                 spans = [c.panes[sink.table] for c in group if sink.table in c.panes]
                 panes = sink.window.panes
                 if spans and _count(spans, panes) >= self.overlap * _count(united_spans(spans), panes):
                     return True
-            elif isinstance(sink, FiringSink) and len(group) >= self.overlap:
+            elif isinstance(sink, FiringSink) and sum(c.batch_id >= firings_from for c in group) >= self.overlap:
                 # All state of ordered windows lies in one place, and each batch reads all of it.
                 return True
         return False

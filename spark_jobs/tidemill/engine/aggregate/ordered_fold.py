@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.ordered.alive import pieces_of
+from tidemill.core.ordered.alive import pieces_of, wholes_of
 from tidemill.core.ordered.firing import Firing, Folded, Reason, State, Wake
 from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.idle_keys import ForgettingFold
@@ -207,8 +207,9 @@ class _Found:
 
     def key(self, row: int, kept: _Kept) -> None:
         """What the key of `row` keeps from now on."""
-        alive = [] if kept.state is None else sorted(pieces_of(kept.state))
-        told = {"state": kept.state, "wake": [*kept.wake], "alive": runs_of(alive), "lost": self.lost}
+        state = kept.state
+        alive, whole = ([], []) if state is None else (pieces_of(state), wholes_of(state))
+        told = {"state": state, "wake": [*kept.wake], "alive": alive, "whole": whole, "lost": self.lost}
         self.lost = 0
         self.told.append((row, KEY, _encode(told).decode()))
 

@@ -18,8 +18,9 @@ from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, merged_firin
 from tidemill.engine.aggregate.ordered_fold import TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.publish.fired import Fired
-from tidemill.engine.publish.piece_tree import FEW, PieceTree
-from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, Run, check_whole, in_parts
+from tidemill.engine.publish.kept_pieces import FEW, few_of, nodes_of
+from tidemill.engine.publish.piece_tree import PieceTree
+from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, Run, in_parts
 from tidemill.engine.read.fitted import told
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
@@ -38,15 +39,19 @@ class FiringResults:
     writers: RowWriters
     unfit: list[CheckResult] = field(default_factory=list)
 
-    def merged(self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], nothing: Nothing) -> StagedRows:
-        """The rows to publish for these firings."""
+    def merged(self, sink: FiringSink, fires: pa.Table, each: pa.Table, nothing: Nothing) -> StagedRows:
+        """The rows to publish for these firings; `each` has one row for each piece or node and key (`one_each`).
+
+        Raises:
+            EngineError: pieces are not there, so the state of the table is not what its keys say.
+        """
         told_of, owners = _told(fires[TOLD].to_pylist())
         read = told_of.pop("pieces")
         columns = {name: pa.array(told_of[name], of) for name, of in OF_FIRING.items()}
         fires = pa.table({**{k: fires[k].take(owners) for k in sink.keys}, **columns})
-        runs = [(number, *run) for number, each in enumerate(read) for run in each]
-        empty = [number for number, each in enumerate(read) if not each]
-        parts = list(self._expanded(sink, fires, pieces, runs)) if runs else []
+        runs = [(number, *run) for number, part in enumerate(read) for run in part]
+        empty = [number for number, part in enumerate(read) if not part]
+        parts = list(self._expanded(sink, fires, each, runs)) if runs else []
         if empty:
             parts.append(self._of_nothing(sink, fires, empty, nothing))
         statement = merged_firings(ROWS, sink)
@@ -63,25 +68,27 @@ class FiringResults:
         left = fired.without(sink, staged.writer.arrow(staged.rows))
         return self.writers.in_driver(left) if left.num_rows else None
 
-    def _expanded(
-        self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], runs: Sequence[Run]
-    ) -> Iterator[pa.Table]:
+    def _expanded(self, sink: FiringSink, fires: pa.Table, each: pa.Table, runs: Sequence[Run]) -> Iterator[pa.Table]:
         """Rows of pieces, once for each firing that is made of them, in parts that fit in memory."""
-        each = self.one_each(sink, pieces)
-        index = PieceIndex.of(each, fires, sink.keys, PIECE_ID)
-        check_whole(sink.table, index, runs)
-        tree = PieceTree.of(each, index, runs, lambda rows: self.one_each(sink, [rows]))
+        index, few = PieceIndex.of(sink.table, each, fires, sink.keys), few_of(sink)
+        tree = PieceTree.of(each, index, runs, few, lambda rows: self.one_each(sink, [rows]))
         for part in in_parts(runs, _AT_ONCE, each=FEW):
             found = tree.rows_of(part)
             rows = tree.rows.select([*sink.keys, *state_columns(sink)]).take(pa.array(found.rows))
             yield _for_firings(rows, fires, found.owners)
 
     def one_each(self, sink: FiringSink, pieces: Sequence[pa.Table]) -> pa.Table:
-        """One row for each piece and key."""
-        parts = [self.writers.in_driver(part) for part in pieces]
+        """One row for each piece or node and key."""
+        parts = [self.writers.in_driver(part) for part in pieces if part.num_rows]
+        if not parts:
+            return pieces[0]
         statement = folded_state(ROWS, sink, self.writers.fields(parts), (PIECE_ID,))
         merged = self.writers.merged(statement, parts, at_most=sum(part.count for part in parts))
         return merged.writer.arrow(merged.rows)
+
+    def nodes(self, sink: FiringSink, keys: pa.Table, each: pa.Table) -> pa.Table:
+        """Rows of nodes that `each` lacks, of what these keys keep as a whole."""
+        return nodes_of(sink, keys, each, lambda rows: self.one_each(sink, [rows]))
 
     def _of_nothing(self, sink: FiringSink, fires: pa.Table, empty: Sequence[int], nothing: Nothing) -> pa.Table:
         """A row for each firing without records."""

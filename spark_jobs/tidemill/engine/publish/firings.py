@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import EngineError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
@@ -34,8 +35,9 @@ from tidemill.engine.aggregate.ordered_fold import (
 )
 from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
+from tidemill.engine.publish.kept_pieces import is_outgrown, needed
 from tidemill.engine.publish.ordered_state import AS_OF, Kept, new_pieces, state_rows, states, waiting
-from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked
+from tidemill.engine.publish.pieces import newest_of, picked, together
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
@@ -63,6 +65,7 @@ class Firings:
     folded, for tables that a backfill computes again.
     """
 
+    flow: Flow
     plan: BatchPlan
     uris: Uris
     writers: RowWriters
@@ -93,7 +96,7 @@ class Firings:
         return self._kept[sink.table]
 
     def _check_whole(self, sink: FiringSink, replay: Replay) -> None:
-        if not is_readable(replay.before, self.plan.position.slices, horizon_of(self.uris, sink)):
+        if not is_readable(replay.before, self.plan.position.slices_of_firings, horizon_of(self.uris, sink)):
             raise EngineError(
                 f"{sink.table}: maintenance has removed what keys kept before batch {replay.since} since batch "
                 f"{self.plan.batch_id} was planned",
@@ -111,6 +114,17 @@ class Firings:
                 return None
             rows = state.read(self.writers.driver, [pane_predicates((None, None))], slices)
         return Kept.of(sink, rows)
+
+    @cached_property
+    def writes_anew(self) -> bool:
+        """Whether the batch writes all that keys keep, because little else is left of the slices before it.
+
+        State of a table that the declaration lacks may be needed again.
+        """
+        sinks = [sink for sink in self.flow.sinks if isinstance(sink, FiringSink)]
+        if self.plan.live is None or self.plan.position.shapes.keys() - {sink.table for sink in self.flow.sinks}:
+            return False
+        return any(kept is not None and is_outgrown(sink, kept) for sink, kept in ((s, self.kept(s)) for s in sinks))
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
@@ -145,13 +159,16 @@ class Firings:
         self._note_due(sink, keys)
         self._note_lost(sink, parts)
         own = None if found is None else new_pieces(sink, found)
-        there = [part for part in (own, None if kept is None else kept.pieces) if part is not None and part.num_rows]
         fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
-        state = self._state(sink, keys, own, kept)
         if fired is None:
-            return Fires(None, state)
-        rows = self.results.merged(sink, fired.rows, there, nothing)
-        return Fires(rows, state, self.results.gone(sink, fired, rows))
+            return Fires(None, self._state(sink, keys, own, kept))
+        each = self.results.one_each(sink, [part for part in (own, kept and kept.pieces) if part is not None])
+        if keys is not None and sink.keeps_wholes:
+            # What firings are made of is needed again: it is merged once, for them and for what the keys keep.
+            nodes = self.results.nodes(sink, self._touched(keys), each)
+            each, own = pa.concat_tables([each, nodes]), together(own, nodes)
+        rows = self.results.merged(sink, fired.rows, each, nothing)
+        return Fires(rows, self._state(sink, keys, own, kept), self.results.gone(sink, fired, rows))
 
     def again(self, sink: FiringSink, rows: DataFrame, history: History) -> StagedRows | None:
         """All rows of a table, of the records of its whole history; None when nothing has fired."""
@@ -159,15 +176,16 @@ class Firings:
         found = staged.writer.arrow(staged.rows)
         fired = Fired.of(sink, [picked(found, ROW, FIRES)])
         nothing = partial(self.results.of_nothing, sink, rows)
-        return None if fired is None else self.results.merged(sink, fired.rows, [new_pieces(sink, found)], nothing)
+        each = self.results.one_each(sink, [new_pieces(sink, found)])
+        return None if fired is None else self.results.merged(sink, fired.rows, each, nothing)
 
     def folded(self, sink: FiringSink, slices: SliceSet) -> StagedRows | None:
         """The state of some slices as one: the newest of each key, and the pieces that keys still need."""
         whole, some = self.kept(sink), self._read(sink, slices)
         if whole is None or some is None:
             return None
-        pieces = alive(whole.keys, some.pieces, sink.keys, KEPT, PIECE_ID)
-        return self._taken(sink, some.keys, self.results.one_each(sink, [pieces]) if pieces.num_rows else pieces)
+        pieces = needed(sink, whole.keys, some.pieces, beside=whole.pieces)
+        return self._taken(sink, some.keys, self.results.one_each(sink, [pieces]))
 
     def _newest(self, sink: FiringSink, parts: Sequence[pa.Table], kept: Kept | None) -> pa.Table | None:
         """What each key keeps after these rows, with `AS_OF`; None when no key keeps anything."""
@@ -180,6 +198,10 @@ class Firings:
         if not found:
             return None
         return newest_of(pa.concat_tables(found, promote_options="permissive"), sink.keys, AS_OF)
+
+    def _touched(self, keys: pa.Table) -> pa.Table:
+        """The keys that this batch has folded."""
+        return keys.filter(pc.greater_equal(keys[AS_OF], self._stamp))
 
     @property
     def _stamp(self) -> int:
@@ -226,16 +248,16 @@ class Firings:
     ) -> StagedRows | None:
         """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces.
 
-        A backfill adds all that keys keep from now on, for it replaces the state from before.
+        A backfill adds all that keys keep from now on, for it replaces the state from before; now and then, so does a
+        live batch.
         """
         if keys is None:
             return None
-        if self._replay is not None:
+        if self._replay is not None or self.writes_anew:
             keys = keys.filter(keys[KEPT].is_valid())
-            parts = [part for part in (own, None if kept is None else kept.pieces) if part is not None]
-            pieces = pa.concat_tables(parts, promote_options="permissive") if parts else None
-            return self._taken(sink, keys, pieces and alive(keys, pieces, sink.keys, KEPT, PIECE_ID))
-        new = keys.filter(pc.greater_equal(keys[AS_OF], self._stamp))
+            pieces = together(own, kept and kept.pieces)
+            return self._taken(sink, keys, pieces and self.results.one_each(sink, [needed(sink, keys, pieces)]))
+        new = self._touched(keys)
         # Nothing has to be said of a key that kept nothing before and keeps nothing now.
         if kept is None or not kept.keys.num_rows:
             new = new.filter(new[KEPT].is_valid())
@@ -244,7 +266,7 @@ class Firings:
             known[with_key_of(new, kept.keys, sink.keys)] = True
             new = new.filter(pc.or_(new[KEPT].is_valid(), pa.array(known)))
         if own is not None and own.num_rows:
-            own = alive(new, own, sink.keys, KEPT, PIECE_ID)
+            own = needed(sink, new, own, beside=kept and kept.pieces)
         return self._taken(sink, new, own)
 
     def _taken(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:

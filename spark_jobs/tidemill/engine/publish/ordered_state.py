@@ -28,10 +28,14 @@ _NOWHERE: Mapping[str, pa.Scalar] = {
 
 @dataclass(frozen=True)
 class Kept:
-    """The state of an ordered sink before a batch: what keys kept, with `AS_OF` and `KEPT`, and rows of pieces."""
+    """The state of an ordered sink before a batch: what keys kept, with `AS_OF` and `KEPT`, and rows of pieces.
+
+    `rows` is the number of rows that were read.
+    """
 
     keys: pa.Table
     pieces: pa.Table
+    rows: int
 
     @staticmethod
     def of(sink: FiringSink, rows: pa.Table) -> Kept:
@@ -39,7 +43,7 @@ class Kept:
         of_keys = rows.filter(rows[PIECE_ID].is_null()).select([*sink.keys, AS_OF, STATE])
         keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, KEPT]), sink.keys, AS_OF)
         pieces = rows.filter(rows[PIECE_ID].is_valid()).select([*sink.keys, PIECE_ID, *state_columns(sink)])
-        return Kept(keys, pieces)
+        return Kept(keys, pieces, rows.num_rows)
 
 
 def state_rows(sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> pa.Table | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -14,26 +13,12 @@ from tidemill.core.errors import EngineError
 from tidemill.engine.storage.chains import Numbers, numbered
 
 
-class _Alive(msgspec.Struct):
-    """Of what a key kept, the pieces that it still needs, as runs."""
-
-    alive: list[tuple[int, int]]
-
-
 def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
     """For each key, the row with the greatest value of a column of whole numbers."""
     numbers = numbered(rows, keys)
     order = np.lexsort((np.asarray(rows[column]), numbers))
     last = np.append(numbers[order][1:] != numbers[order][:-1], True)[: len(order)]
     return rows.take(pa.array(order[last]))
-
-
-def alive(rows: pa.Table, pieces: pa.Table, keys: Sequence[str], kept: str, piece: str) -> pa.Table:
-    """Those of `pieces` that what keys have `kept` still names."""
-    texts, decode = rows[kept].to_pylist(), msgspec.json.Decoder(_Alive).decode
-    runs = [(row, *run) for row, text in enumerate(texts) if text for run in decode(text).alive]
-    found = PieceIndex.of(pieces, rows.select(list(keys)), keys, piece).rows_of(runs)
-    return pieces.take(pa.array(np.unique(found.rows)))
 
 
 PIECE_ID = "piece_id"
@@ -55,62 +40,72 @@ class Expanded:
 
 @dataclass(frozen=True)
 class PieceIndex:
-    """Rows of pieces in the order of key and id. `codes` say both of each; `of_owners` has the key of what looks up."""
+    """Rows of pieces of a table in the order of key and id, of which `codes` say both.
 
+    `of_owners` has the key of whatever looks up.
+    """
+
+    table: str
     codes: Numbers
     order: Numbers
     ids: Numbers
     of_owners: Numbers
 
     @staticmethod
-    def of(pieces: pa.Table, owners: pa.Table, keys: Sequence[str], piece: str) -> PieceIndex:
-        """An index of `pieces`, for the keys of `owners`."""
+    def of(table: str, pieces: pa.Table, owners: pa.Table, keys: Sequence[str]) -> PieceIndex:
+        """An index of `pieces` of a table, for the keys of `owners`."""
         numbers = _together([pieces, owners], keys)
-        ids, ranks = np.unique(np.asarray(pieces[piece]), return_inverse=True)
+        ids, ranks = np.unique(np.asarray(pieces[PIECE_ID]), return_inverse=True)
         codes = numbers[: pieces.num_rows] * (len(ids) + 1) + ranks
         order = np.argsort(codes, kind="stable")
-        return PieceIndex(codes[order], order, ids, numbers[pieces.num_rows :])
+        return PieceIndex(table, codes[order], order, ids, numbers[pieces.num_rows :])
+
+    def counts_of(self, keys: Numbers, ids: Numbers) -> Numbers:
+        """How many rows there are of each of these pieces of these keys."""
+        low, high = self._bounds(keys, ids, ids)
+        return high - low
 
     def rows_of_ids(self, keys: Numbers, ids: Numbers) -> Numbers:
-        """The rows of these pieces of these keys; all of them are there."""
-        return self.order[np.searchsorted(self.codes, keys * (len(self.ids) + 1) + np.searchsorted(self.ids, ids))]
-
-    def count(self, runs: Sequence[Run]) -> int:
-        """How many pieces of these runs are there."""
-        low, high, _ = self._bounds(runs)
-        return int((high - low).sum())
+        """The first row of each of these pieces of these keys; all of them are there."""
+        return self.order[self._bounds(keys, ids, ids)[0]]
 
     def rows_of(self, runs: Sequence[Run]) -> Expanded:
-        """The rows of these runs of pieces."""
-        low, high, owners = self._bounds(runs)
+        """The rows of these runs of pieces that are there."""
+        table = np.array(runs, np.int64).reshape(-1, 3)
+        owners = table[:, 0]
+        low, high = self._bounds(self.of_owners[owners], table[:, 1], table[:, 2])
         sizes = high - low
-        first = np.repeat(low - np.append(0, np.cumsum(sizes)[:-1]), sizes) if len(sizes) else sizes
-        places = first + np.arange(len(first))
+        places = _each(low, sizes)
         return Expanded(
             np.repeat(owners, sizes), self.order[places], self.ids[self.codes[places] % (len(self.ids) + 1)]
         )
 
-    def _bounds(self, runs: Sequence[Run]) -> tuple[Numbers, Numbers, Numbers]:
-        """Where the pieces of each run begin and end, and the owner of each run."""
-        table = np.array(runs, np.int64).reshape(-1, 3)
-        owners, base = table[:, 0], self.of_owners[table[:, 0]] * (len(self.ids) + 1)
-        low = np.searchsorted(self.codes, base + np.searchsorted(self.ids, table[:, 1]))
-        high = np.searchsorted(self.codes, base + np.searchsorted(self.ids, table[:, 2], side="right"))
-        return low, high, owners
+    def all_rows_of_ids(self, keys: Numbers, ids: Numbers) -> Numbers:
+        """All rows of these pieces of these keys."""
+        low, high = self._bounds(keys, ids, ids)
+        return self.order[_each(low, high - low)]
 
-
-def check_whole(table: str, index: PieceIndex, runs: Sequence[Run]) -> None:
-    """Refuse to publish if a piece of a firing is not there, or twice.
-
-    Raises:
-        EngineError: the state of the table is not what its keys say.
-    """
-    wanted, there = sum(last - first + 1 for _, first, last in runs), index.count(runs)
-    if wanted != there:
-        raise EngineError(
-            f"state of {table} has {there:,} rows of the {wanted:,} pieces that fire",
+    def missing(self, there: int, wanted: int) -> EngineError:
+        """Of the pieces that fire, some are not there: the state of the table is not what its keys say."""
+        return EngineError(
+            f"state of {self.table} has {there:,} rows of the {wanted:,} pieces that fire",
             fix="`tidemill doctor` checks the table; `tidemill rebuild` builds it again from the log",
         )
+
+    def _bounds(self, keys: Numbers, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
+        """Where the rows of the pieces of each key from `first` to `last` begin and end, in the order of codes."""
+        base = keys * (len(self.ids) + 1)
+        low = np.searchsorted(self.codes, base + np.searchsorted(self.ids, first))
+        high = np.searchsorted(self.codes, base + np.searchsorted(self.ids, last, side="right"))
+        return low, high
+
+
+def _each(first: Numbers, sizes: Numbers) -> Numbers:
+    """The numbers from each `first` on, as many as `sizes` says."""
+    if not len(sizes):
+        return sizes
+    begin = np.repeat(first - np.append(0, np.cumsum(sizes)[:-1]), sizes)
+    return begin + np.arange(len(begin))
 
 
 def in_parts(runs: Sequence[Run], most: int, *, each: int) -> Iterator[Sequence[Run]]:
@@ -138,6 +133,12 @@ def _together(tables: Sequence[pa.Table], keys: Sequence[str]) -> Numbers:
     if not names:
         return np.zeros(sum(table.num_rows for table in tables), np.int64)
     return numbered(pa.concat_tables(parts), keys)
+
+
+def together(*parts: pa.Table | None) -> pa.Table | None:
+    """The rows of these tables as one; None if there is no table."""
+    given = [part for part in parts if part is not None]
+    return pa.concat_tables(given, promote_options="permissive") if given else None
 
 
 def picked(rows: pa.Table, column: str, value: int) -> pa.Table:

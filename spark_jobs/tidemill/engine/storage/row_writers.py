@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.core.contract.reasons import tally_reasons
 from tidemill.core.contract.schema import Field, ddl
-from tidemill.core.plan.slices import SliceSet
+from tidemill.core.plan.slices import SliceSet, slice_number
 from tidemill.engine.spark.garbage import handed
 from tidemill.engine.spark.query import of_driver
 from tidemill.engine.spark.session import Spark
@@ -200,11 +200,11 @@ class DriverWriter:
 
     def visible(self, rows: pa.Table, slices: SliceSet) -> pa.Table:  # noqa: D102
         there = rows.group_by(["batch_id", "attempt"]).aggregate([]).to_pylist()
-        hidden = [slice_ for s in there if (slice_ := (s["batch_id"], s["attempt"])) not in slices]
-        for batch, attempt in hidden:
-            one = pc.and_(pc.equal(rows["batch_id"], batch), pc.equal(rows["attempt"], attempt))
-            rows = rows.filter(pc.invert(one))
-        return rows
+        shown = [slice_ for s in there if (slice_ := (s["batch_id"], s["attempt"])) in slices]
+        if len(shown) == len(there):
+            return rows
+        numbers = pc.add(pc.multiply(rows["batch_id"], slice_number(1, 0)), rows["attempt"])
+        return rows.filter(pc.is_in(numbers, pa.array([slice_number(*each) for each in shown], pa.int64())))
 
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> DeltaRsTable:  # noqa: D102
         handle = opened or ensure_table(spec)

@@ -120,7 +120,8 @@ class State:
     def read(self, writer: RowWriter[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
         """The visible rows of these parts, which must not overlap."""
         table = writer.table(self.spec, self.handle)
-        return writer.visible(table.read(any_of=tuple(parts)), slices)
+        where = () if slices.since == 1 else (Between(column="batch_id", low=slices.since, high=None),)
+        return writer.visible(table.read(where=where, any_of=tuple(parts)), slices)
 
 
 def node_predicates(level: int, panes: PaneRange) -> Part:

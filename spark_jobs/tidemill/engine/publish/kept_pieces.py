@@ -1,0 +1,89 @@
+"""Which rows of pieces a table keeps: each piece that keys may need alone, and of the others a few rows merged of many.
+
+A window that accumulates is made of all its pieces for ever. They are kept as the nodes of `PieceTree` that cover them:
+of n pieces that follow one another, as many rows as n has ones in binary, once there are more than `FEW_WHOLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.engine.aggregate.ordered_fold import KEPT
+from tidemill.engine.publish.ordered_state import Kept, waiting
+from tidemill.engine.publish.piece_tree import Merge, PieceTree, descent, size_of
+from tidemill.engine.publish.pieces import PieceIndex, Run
+
+FEW = 64
+"""A run of up to so many pieces is merged from the pieces themselves."""
+
+FEW_WHOLE = 8
+"""The same for windows that keep runs of pieces as a whole, so that they keep few rows."""
+
+
+OUTGROWN = 10_000
+"""State is not written anew before so many rows of it are of no use."""
+
+
+class _Told(msgspec.Struct):
+    """Of what a key kept, the runs of pieces that it needs one by one, and those that it needs as a whole."""
+
+    alive: list[tuple[int, int]]
+    whole: list[tuple[int, int]] = []
+
+
+def few_of(sink: FiringSink) -> int:
+    """How many pieces a run may have that is merged from the pieces themselves."""
+    return FEW_WHOLE if sink.keeps_wholes else FEW
+
+
+def needed(sink: FiringSink, keys: pa.Table, pieces: pa.Table, beside: pa.Table | None = None) -> pa.Table:
+    """Those of `pieces` that what `keys` have `KEPT` still needs.
+
+    A piece is not needed if a node holds it that is there, among `pieces` or in `beside`.
+    """
+    few, (alone, whole) = few_of(sink), _runs(sink, keys)
+    every = pieces if beside is None else pa.concat_tables([pieces, beside], promote_options="permissive")
+    index = PieceIndex.of(sink.table, every, keys, sink.keys)
+    rows = [index.rows_of([*alone, *(run for run in whole if size_of(run) <= few)]).rows]
+    for wanted in descent(index, [run for run in whole if size_of(run) > few]):
+        rows.append(index.all_rows_of_ids(wanted.keys[wanted.there], wanted.ids[wanted.there]))
+    found = np.unique(np.concatenate(rows))
+    return pieces.take(pa.array(found[found < pieces.num_rows]))
+
+
+def is_outgrown(sink: FiringSink, kept: Kept) -> bool:
+    """Whether more than half of the rows of state, and more than `OUTGROWN`, say what nobody needs any more."""
+    keys = waiting(kept.keys)
+    if kept.rows <= 2 * keys.num_rows + OUTGROWN:
+        return False
+    few, (alone, whole) = few_of(sink), _runs(sink, keys)
+    sizes = [*map(size_of, alone), *(size if (size := size_of(run)) <= few else size.bit_length() for run in whole)]
+    useful: int = keys.num_rows + sum(sizes)
+    return kept.rows > 2 * useful + OUTGROWN
+
+
+def nodes_of(sink: FiringSink, keys: pa.Table, each: pa.Table, merge: Merge) -> pa.Table:
+    """Rows of nodes that are not there yet, of what these keys keep as a whole; `each` has one row for each id.
+
+    Raises:
+        EngineError: pieces are not there, so the state of the table is not what its keys say.
+    """
+    few, (_, whole) = few_of(sink), _runs(sink, keys)
+    if not any(size_of(run) > few for run in whole):
+        return each.slice(0, 0)
+    index = PieceIndex.of(sink.table, each, keys, sink.keys)
+    return PieceTree.of(each, index, whole, few, merge).rows.slice(each.num_rows)
+
+
+def _runs(sink: FiringSink, keys: pa.Table) -> tuple[Sequence[Run], Sequence[Run]]:
+    """The runs that these keys need one by one, and those that they need as a whole, each with the row of its key."""
+    decode = msgspec.json.Decoder(_Told).decode
+    told = [(row, decode(text)) for row, text in enumerate(keys[KEPT].to_pylist()) if text]
+    alone = [(row, *run) for row, each in told for run in each.alive]
+    whole = [(row, *run) for row, each in told for run in each.whole]
+    return (alone, whole) if sink.keeps_wholes else ([*alone, *whole], [])

@@ -13,6 +13,7 @@ from batch.test_batch_buffers import checked
 from support.firings import firings
 from support.projects import NOW, Mill, an_event
 from tidemill.core.repair.selection import OfOffsets
+from tidemill.engine.publish import kept_pieces
 from tidemill.repair.backfill import backfill
 from tidemill.repair.rewind import rewind
 
@@ -83,6 +84,25 @@ def test_totals_at_an_interval_are_one_row_for_each_key(tmp_path: Path, spark: A
     first = [("a", 2, 2), ("b", 2, 63)]
     assert seen == [[], first, first, first]
     checked(mill)
+
+
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+def test_a_total_that_has_fired_often_is_that_of_all_its_records(
+    tmp_path: Path, spark: Any, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_pieces, "OUTGROWN", 4)
+    trigger = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating_and_replacing"'
+    settings = {"writer": writer, "aggregate": "spark"} if writer == "spark" else {}
+    mill = firings(tmp_path, spark, "Global()", trigger=trigger, **settings)
+    for number in range(5):
+        mill.feed([an_event(number, user, 4 * number + n) for n in range(4) for user in "ab"])
+        mill.run()
+    assert mill.project.ledger("firings").view().position.firings_from is not None
+    every = list(range(20))
+    assert [(row["n"], row["amount"], sorted(row["amounts"])) for row in mill.published()] == [(20, 190, every)] * 2
+    checked(mill)
+    done(backfill(an_amendment(mill), ALL))
+    assert [(row["n"], row["amount"], sorted(row["amounts"])) for row in mill.published()] == [(20, 190, every)] * 2
 
 
 def test_verify_knows_that_sums_of_doubles_depend_on_where_batches_are_cut(tmp_path: Path, spark: Any) -> None:

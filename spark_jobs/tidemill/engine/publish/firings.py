@@ -175,9 +175,10 @@ class Firings:
         staged = self.writers.stage(self.job(sink, rows, None, history), at_most=self.plan.records)
         found = staged.writer.arrow(staged.rows)
         fired = Fired.of(sink, [picked(found, ROW, FIRES)])
-        nothing = partial(self.results.of_nothing, sink, rows)
+        if fired is None:
+            return None
         each = self.results.one_each(sink, [new_pieces(sink, found)])
-        return None if fired is None else self.results.merged(sink, fired.rows, each, nothing)
+        return self.results.merged(sink, fired.rows, each, partial(self.results.of_nothing, sink, rows))
 
     def folded(self, sink: FiringSink, slices: SliceSet) -> StagedRows | None:
         """The state of some slices as one: the newest of each key, and the pieces that keys still need."""

@@ -1,7 +1,7 @@
 """Which rows of pieces a table keeps: each piece that keys may need alone, and of the others a few rows merged of many.
 
-A window that accumulates is made of all its pieces for ever. They are kept as the nodes of `PieceTree` that cover them:
-of n pieces that follow one another, as many rows as n has ones in binary, once there are more than `FEW_WHOLE`.
+A window that accumulates is made of all its pieces for ever. Once more than `FEW_WHOLE` of them follow one another,
+they are kept as the nodes of `PieceTree` that cover them: at most twice as many as their number has binary digits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.engine.aggregate.ordered_fold import KEPT
 from tidemill.engine.publish.ordered_state import Kept, waiting
-from tidemill.engine.publish.piece_tree import Merge, PieceTree, descent, size_of
-from tidemill.engine.publish.pieces import PieceIndex, Run
+from tidemill.engine.publish.piece_tree import Merge, PieceTree, descent, size_of, split
+from tidemill.engine.publish.pieces import PieceIndex, Run, together
 
 FEW = 64
 """A run of up to so many pieces is merged from the pieces themselves."""
 
 FEW_WHOLE = 8
 """The same for windows that keep runs of pieces as a whole, so that they keep few rows."""
-
 
 OUTGROWN = 10_000
 """State is not written anew before so many rows of it are of no use."""
@@ -47,10 +46,11 @@ def needed(sink: FiringSink, keys: pa.Table, pieces: pa.Table, beside: pa.Table 
     A piece is not needed if a node holds it that is there, among `pieces` or in `beside`.
     """
     few, (alone, whole) = few_of(sink), _runs(sink, keys)
-    every = pieces if beside is None else pa.concat_tables([pieces, beside], promote_options="permissive")
+    short, long = split(whole, few)
+    every = together(pieces, beside if long else None)
     index = PieceIndex.of(sink.table, every, keys, sink.keys)
-    rows = [index.rows_of([*alone, *(run for run in whole if size_of(run) <= few)]).rows]
-    for wanted in descent(index, [run for run in whole if size_of(run) > few]):
+    rows = [index.rows_of([*alone, *short]).rows]
+    for wanted in descent(index, long):
         rows.append(index.all_rows_of_ids(wanted.keys[wanted.there], wanted.ids[wanted.there]))
     found = np.unique(np.concatenate(rows))
     return pieces.take(pa.array(found[found < pieces.num_rows]))
@@ -62,9 +62,9 @@ def is_outgrown(sink: FiringSink, kept: Kept) -> bool:
     if kept.rows <= 2 * keys.num_rows + OUTGROWN:
         return False
     few, (alone, whole) = few_of(sink), _runs(sink, keys)
-    sizes = [*map(size_of, alone), *(size if (size := size_of(run)) <= few else size.bit_length() for run in whole)]
-    useful: int = keys.num_rows + sum(sizes)
-    return kept.rows > 2 * useful + OUTGROWN
+    short, long = split(whole, few)
+    pieces = sum(map(size_of, [*alone, *short])) + sum(size_of(run).bit_length() for run in long)
+    return kept.rows > 2 * (int(keys.num_rows) + pieces) + OUTGROWN
 
 
 def nodes_of(sink: FiringSink, keys: pa.Table, each: pa.Table, merge: Merge) -> pa.Table:

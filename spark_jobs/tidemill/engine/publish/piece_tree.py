@@ -109,7 +109,7 @@ class PieceTree:
         Raises:
             EngineError: pieces of these runs are not there, so the state of the table is not what its keys say.
         """
-        short, long = _split(runs, few)
+        short, long = split(runs, few)
         there, size = len(index.rows_of(short).rows), sum(map(size_of, short))
         *above, single = list(descent(index, long)) or [_NOTHING]
         if there != size or not single.there.all():
@@ -127,7 +127,7 @@ class PieceTree:
 
     def rows_of(self, runs: Sequence[Run]) -> Expanded:
         """The rows that merged give these runs, each with the number of its owner: an owner's in the order of ids."""
-        shorter, longer = _split(runs, self.few)
+        shorter, longer = split(runs, self.few)
         short = self.index.rows_of(shorter)
         found = [(short.owners, short.rows, short.ids)]
         for level, (owners, nodes) in enumerate(_parts_of(longer)):
@@ -156,7 +156,7 @@ def _made(wanted: Wanted, below: PieceTree, merge: Merge) -> pa.Table:
 _NOTHING = Wanted(0, *(np.zeros(0, np.int64),) * 2, np.zeros(0, np.bool_))
 
 
-def _split(runs: Sequence[Run], few: int) -> tuple[list[Run], list[Run]]:
+def split(runs: Sequence[Run], few: int) -> tuple[list[Run], list[Run]]:
     """The runs that are short, and the others."""
     return [run for run in runs if size_of(run) <= few], [run for run in runs if size_of(run) > few]
 

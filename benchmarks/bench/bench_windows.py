@@ -7,6 +7,7 @@ sessions   1,000,000 records of 100,000 keys in 10 batches, with a gap of 30 s, 
 totals     batches of 10,000 records over a state of 1,000,000 keys, without a window: at most 1.5 s each
 sliding    an hour by a minute, batches of a minute with 5,000 keys, after 90 of them: at most 1.3 times tumbling
 counts     1,000,000 records of 50,000 keys, a firing for each 100 of a key, in one batch and in ten: 10 s
+aged       the same window with 5,000 keys, batches of a minute, after 180 of them: at most 1.25 times the first ones
 many       1,000,000 records in one batch, an hour by a minute: at most 1.3 times tumbling
 
 A first batch of a small topic warms Spark before each. `--scale` makes all of it smaller, to try it out.
@@ -211,6 +212,18 @@ def counts(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
         yield Row.of(f"count window (100), 1,000,000 records of 50,000 keys, batches: {batches}", spent, 10.0)
 
 
+def aged(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
+    """Buffers whose state has seen many batches."""
+    _warm(spark, folder, "hundreds")
+    keys, seconds = int(5_000 * scale), list[float]()
+    mill = Mill(spark, folder, Requests(4 * keys, keys, each_once=True))
+    for _ in range(200 if scale == 1 else 30):
+        mill.feed.deliver()
+        seconds.append(mill.seconds("hundreds"))
+    what = "count window (100), a batch of a minute, after 180 of them, 5,000 keys"
+    yield Row.of(what, median(seconds[-20:]), 1.25 * median(seconds[5:25]))
+
+
 def many(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
     """A million records at once."""
     _warm(spark, folder, "by_minute", "by_hour")
@@ -229,6 +242,7 @@ MEASURES: dict[str, Callable[[Any, Path, float], Iterator[Row]]] = {
     "totals": totals,
     "sliding": sliding,
     "counts": counts,
+    "aged": aged,
     "many": many,
 }
 

@@ -14,7 +14,7 @@ from amend.conftest import an_amendment, done
 from machine.failing import failing
 from machine.tiny import TinyAttempt
 from support.commands import type_command
-from support.firings import firings
+from support.firings import changed, firings
 from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
 from tidemill.core.errors import AmendmentError, EngineError, NothingRead, OffsetsLost
 from tidemill.core.log.offsets import TopicPartition
@@ -57,15 +57,6 @@ def a_mill(folder: Path, *amounts: int, window: str = COUNT_3, each: int = 1, **
         mill.feed([an_event(at + n, "a", amount) for n, amount in enumerate(amounts[at : at + each])])
         mill.run()
     return mill
-
-
-def changed(mill: Mill, old: str, new: str) -> Mill:
-    """The pipeline with another text."""
-    path = mill.project.folder / "pipelines" / "pipeline.py"
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-    return Mill(Project.load(mill.project.folder), mill.session, mill.name)
 
 
 def loosened(mill: Mill) -> Mill:

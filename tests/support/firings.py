@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event, rows_of
+from tidemill.project.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,3 +102,12 @@ def fired(mill: Mill) -> dict[str | None, list[list[int]]]:
         assert row["amount"] == (sum(row["amounts"]) if row["amounts"] else None)
         found.setdefault(row.get("user"), []).append(row["amounts"] or [])
     return found
+
+
+def changed(mill: Mill, old: str, new: str) -> Mill:
+    """The pipeline with another text."""
+    path = mill.project.folder / "pipelines" / "pipeline.py"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return Mill(Project.load(mill.project.folder), mill.session, mill.name)

@@ -52,4 +52,6 @@ def _line(output: SideOutput, row: Mapping[str, Any]) -> str:
     place = f"{row['topic']}-{row['partition']} offset {row['offset']}, put aside by batch {row['batch_id']}"
     if output is SideOutput.QUARANTINE:
         return f"{place}: {'; '.join(row['reasons'])}"
-    return f"{place}: late for {row['table_name']}, window of {row['window_start']:%Y-%m-%d %H:%M:%S}"
+    # Buffers and the window of all times have no bounds.
+    window = "" if row["window_start"] is None else f", window of {row['window_start']:%Y-%m-%d %H:%M:%S}"
+    return f"{place}: late for {row['table_name']}{window}"

@@ -90,6 +90,9 @@ def _show_rows(output: SideOutput, rows: list[dict[str, Any]], total: int, *, wh
 
 
 def _window(row: dict[str, Any]) -> str:
+    """The table that refused a row, and the row's window. Buffers and the window of all times have no bounds."""
+    if row["window_start"] is None:
+        return str(row["table_name"])
     return f"{row['table_name']} {show_moment(row['window_start'])} to {show_moment(row['window_end'])}"
 
 

@@ -120,9 +120,21 @@ def test_a_backfill_that_cannot_be_done_says_why_and_what_to_do(
 def test_late_records_are_listed_and_admitted_once(mill: Mill, typed: Typed) -> None:
     [row] = lines(typed("late", "ls", "sums", "--json")[1])
     assert (row["offset"], row["batch_id"], row["table_name"]) == (3, 2, "sums")
+    [window] = lines(typed("late", "windows", "sums", "--json")[1])
+    assert window == {
+        "first_batch": 2,
+        "last_batch": 2,
+        "table_name": "sums",
+        "window_start": row["window_start"],
+        "window_end": row["window_end"],
+        "watermark": row["watermark"],
+        "records": 1,
+    }
     assert "nothing was done" in typed("late", "admit", "sums", "--dry-run")[1]
     assert typed("late", "admit", "sums")[0] == ExitCode.DONE
     assert typed("late", "admit", "sums")[0] == ExitCode.NOTHING_TO_DO
+    assert typed("late", "windows", "sums", "--json")[1] == ""
+    assert typed("late", "windows", "sums")[1].endswith("0 records in 0 windows\n")
     assert next(r["n"] for r in mill.published()) == 2
 
 

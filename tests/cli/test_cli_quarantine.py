@@ -138,10 +138,11 @@ def test_a_misspelt_name_is_refused_by_every_command(tidemill, mill, words, wron
 
 
 def test_late_records_of_a_table_that_nobody_publishes_are_refused(tidemill, mill):
-    for words in (("ls",), ("admit",), ("admit", "--dry-run")):
+    for words in (("ls",), ("windows",), ("windows", "--json"), ("admit",), ("admit", "--dry-run")):
         said = tidemill("late", words[0], "sums", *words[1:], "--table", "sum")
         assert (said.code, "did you mean `sums`?" in said.err) == (ExitCode.WRONG, True), words
-    assert "0 records" in tidemill("late", "ls", "sums", "--table", "sums").out
+    for command in ("ls", "windows"):
+        assert "0 records" in tidemill("late", command, "sums", "--table", "sums").out
 
 
 def test_cut_values_are_counted_and_can_be_seen_whole(tidemill, mill):
@@ -181,6 +182,8 @@ def test_values_of_records_that_are_not_shown_are_not_read(tidemill, mill, monke
         "quarantine show sums --offset",
         "quarantine show sums --partition",
         "quarantine show sums --limit",
+        "late windows sums --partition",
+        "late windows sums --limit",
         "history sums --last",
         "audit show sums --batch",
         "rewind sums --dry-run --to",

@@ -42,6 +42,7 @@ COMMANDS = {
     "backfill": "backfill sums --from-offsets events-0:1",
     "rewind": "rewind sums --to 1 --why test",
     "late ls": "late ls sums",
+    "late windows": "late windows sums",
     "late admit": "late admit sums",
     "quarantine ls": "quarantine ls sums",
     "quarantine show": "quarantine show sums",

@@ -98,6 +98,7 @@ def test_functions_of_the_page_do_what_the_commands_do(mill: Mill) -> None:
     assert found["explain lineage"].row["n"] == 1
     assert [v.agrees for v in found["verify verify"]] == [True]
     assert found["late job.side_tables.first"].total == 3
+    assert found["late late_windows"]["records"].to_pylist() == [3]
     assert found["quarantine job.side_tables.first"].total == 1
     assert [len(found[name]) for name in ("late repair", "quarantine repair", "rewind rewind")] == [1, 1, 1]
 

@@ -131,6 +131,19 @@ class SideTables:
                 break
         return Chosen(version=handle.version(), rows=pa.concat_tables(found)).take(most)
 
+    def parts(self, output: SideOutput, selection: Selection, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the selected rows of one version in parts of about `_AT_ONCE`; nothing if the table does not exist.
+
+        Only `columns`, the batch and what the selection needs are read.
+        """
+        spec = self._spec(output)
+        handle = newest(spec)
+        if handle is None:
+            return
+        version, read = handle.version(), tuple(dict.fromkeys(("batch_id", *_asked(selection), *columns)))
+        for batches in _in_parts(selection.batches or (_ALL,), edges_of(handle, "batch_id", _AT_ONCE)):
+            yield self._chosen(spec, version, replace(selection, batches=batches), read).rows
+
     def scans(self, repair: Repair, ranges: Ranges) -> Mapping[str, TableScan]:
         """Return the records of a repair by topic, as its plan names them.
 
@@ -198,10 +211,25 @@ def _in_parts(wanted: tuple[BatchRange, ...], edges: Sequence[int]) -> Iterator[
 
 
 def _columns(output: SideOutput, selection: Selection) -> tuple[str, ...]:
-    """The columns needed for the selection."""
-    bounded = selection.since is not None or selection.until is not None
-    names = {"recorded_at": bounded, "reasons": selection.reason is not None, "table_name": output is SideOutput.LATE}
-    return (*_PLACE, *(name for name, needed in names.items() if needed))
+    """The columns that say where a row is, for which table, and those that the selection needs."""
+    place = (*_PLACE, "table_name") if output is SideOutput.LATE else _PLACE
+    return tuple(dict.fromkeys((*place, *_asked(selection))))
+
+
+def _asked(selection: Selection) -> tuple[str, ...]:
+    """The columns that the selection needs, beside the batch."""
+    values = {**_equal(selection), "recorded_at": selection.since or selection.until, "reasons": selection.reason}
+    return tuple(name for name, value in values.items() if value is not None)
+
+
+def _equal(selection: Selection) -> Mapping[str, str | int | None]:
+    """The value that the selection wants in each of these columns; None is any value."""
+    return {
+        "topic": selection.topic,
+        "partition": selection.partition,
+        "offset": selection.offset,
+        "table_name": selection.table,
+    }
 
 
 def _placed(rows: pa.Table, topic: str, items: tuple[OffsetRange, ...]) -> pa.Table:
@@ -220,13 +248,7 @@ def _places(items: tuple[OffsetRange, ...]) -> Iterator[tuple[TopicPartition, in
 
 
 def _meeting(selection: Selection, rows: pa.Table) -> pa.Table:
-    equal = {
-        "topic": selection.topic,
-        "partition": selection.partition,
-        "offset": selection.offset,
-        "table_name": selection.table,
-    }
-    for column, value in equal.items():
+    for column, value in _equal(selection).items():
         rows = rows if value is None else rows.filter(pc.equal(rows[column], value))
     if selection.since is not None:
         rows = rows.filter(pc.greater_equal(rows["recorded_at"], selection.since))

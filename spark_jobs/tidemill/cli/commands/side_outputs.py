@@ -25,6 +25,7 @@ from tidemill.cli.amending import (
     looked_at,
 )
 from tidemill.cli.output import MOST, AsJson, PipelineName
+from tidemill.cli.views.late_windows import show_windows
 from tidemill.cli.views.reject_groups import show_groups
 from tidemill.cli.views.side_outputs import show_records, show_repair
 from tidemill.core.plan.amendments import SideOutput
@@ -68,13 +69,37 @@ def late_ls(
 ) -> None:
     """List late rows: a record once for each table that refused it.
 
-    The count `late` of a batch is smaller if another table took the record.
+    The count `late` of a batch is smaller if another table took the record. `tidemill late windows` counts by window.
     """
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
     )
     whole = None if full else "--full"
     show_records(looked_at(ctx, pipeline), SideOutput.LATE, wanted, limit=limit, as_json=as_json, whole=whole)
+
+
+@late.command("windows")
+def late_windows(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    since: Since = None,
+    until: Until = None,
+    table: OfTable = None,
+    limit: Most = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Count late records by table and window, with the first and the last batch of each.
+
+    A record counts once for each table that refused it: with sliding windows in its last window, with sessions in a
+    session of its own. "watermark up to" is the greatest watermark that one of the records was late for.
+    """
+    wanted = selection(
+        batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, table=table
+    )
+    show_windows(looked_at(ctx, pipeline), wanted, limit=limit, as_json=as_json)
 
 
 @late.command("admit")

@@ -112,6 +112,12 @@ def test_a_unit_that_is_none_is_refused(unit: str) -> None:
         Calendar(unit)
 
 
+def test_a_zone_that_is_another_one_on_each_machine_is_not_proposed() -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Calendar("day", "localtime")
+    assert "such as" in refused.value.fix
+
+
 def test_a_zone_that_is_nearly_right_is_told() -> None:
     with pytest.raises(DeclarationError) as error:
         Calendar("day", "europe/berlin")

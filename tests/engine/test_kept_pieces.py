@@ -38,7 +38,7 @@ def pieces(ids: range, user: str = "a") -> pa.Table:
 
 
 def kept(whole: dict[str, Runs], alone: dict[str, Runs] | None = None) -> pa.Table:
-    told = {user: {"alive": (alone or {}).get(user, []), "whole": runs} for user, runs in whole.items()}
+    told = {user: {"alone": (alone or {}).get(user, []), "whole": runs} for user, runs in whole.items()}
     return pa.table({"user": list(told), "_kept": [json.dumps(each) for each in told.values()]})
 
 
@@ -98,9 +98,21 @@ def test_pieces_that_are_needed_alone_stay_beside_what_was_merged_of_them() -> N
     assert needed(a_sink(wholes=False), kept({"a": [run]}), rows).num_rows == 16
 
 
+def test_what_older_versions_kept_names_every_piece() -> None:
+    rows = pa.concat_tables([pieces(range(BASE, BASE + 16)), pieces(range(BASE, BASE + 16), "b")])
+    nodes = nodes_of(a_sink(), kept({"b": [(BASE, BASE + 15)]}), rows, merged)
+    older = pa.table({"user": ["a"], "_kept": [json.dumps({"alive": [[BASE, BASE + 14]]})]})
+    keys = pa.concat_tables([older, kept({"b": [(BASE, BASE + 15)]})])
+    found = needed(a_sink(), keys, pa.concat_tables([rows, nodes]))
+    assert sorted(zip(found["user"].to_pylist(), found["piece_id"].to_pylist(), strict=True)) == [
+        *[("a", BASE + n) for n in range(15)],
+        ("b", -(BASE + 8)),
+    ]
+
+
 def test_a_piece_that_is_not_there_is_an_error_that_says_what_to_do() -> None:
     rows = pieces(range(BASE, BASE + 30)).filter(pa.array([n != 20 for n in range(30)]))
     with pytest.raises(EngineError) as caught:
         nodes_of(a_sink(), kept({"a": [(BASE, BASE + 29)]}), rows, merged)
-    assert "state of t has " in str(caught.value)
+    assert "state of t has 29 of 30 rows" in str(caught.value)
     assert "tidemill rebuild" in str(caught.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +12,10 @@ import pytest
 from amend.conftest import an_amendment, done
 from machine.failing import failing
 from machine.tiny import TinyAttempt
-from support.firings import firings
-from support.projects import NO_SPARK, NOW, Mill, an_event
+from support.firings import changed, firings
+from support.projects import NO_SPARK, NOW, Mill, an_event, sums
 from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.shapes import is_of_firings
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.failpoints import Injected, boundaries_of
 from tidemill.core.repair.selection import OfOffsets
@@ -48,9 +49,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows of state each batch reads."""
     found = list[int]()
 
-    def noted(sink: FiringSink, kept: Kept) -> bool:
-        found.append(kept.rows)
-        return kept_pieces.is_outgrown(sink, kept)
+    def noted(tables: Sequence[tuple[FiringSink, Kept]]) -> bool:
+        found.append(sum(kept.rows for _, kept in tables))
+        return kept_pieces.is_outgrown(tables)
 
     monkeypatch.setattr(publishing, "is_outgrown", noted)
     return found
@@ -125,6 +126,52 @@ def test_a_backfill_goes_on_from_what_keys_kept_before_it_was_written_anew(tmp_p
     list(maintain(mill.project, "firings", keep=timedelta(0), now=datetime.now(UTC)))
     found = preview(an_amendment(mill), wanted).replaying
     assert (found.replay.since, "maintenance has removed" in found.why) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("window", "trigger"),
+    [
+        ('TumblingBuffer(CountPolicy(2), idle_timeout="1 hour")', ""),
+        ("SlidingBuffer(CountPolicy(2))", ""),
+        ('RecordWindows("10 s")', ""),
+        ('Session("10 s")', 'trigger=Repeatedly(AfterCount(1)), accumulation="discarding"'),
+    ],
+)
+def test_the_shape_of_a_table_tells_that_it_is_of_firings(tmp_path: Path, window: str, trigger: str) -> None:
+    bounds = not window.startswith(("Tumbling", "Sliding"))
+    mill = firings(tmp_path, NO_SPARK, window, trigger=trigger, collect=False, bounds=bounds)
+    assert [is_of_firings(sink.shape) for sink in mill.project.pipeline("firings").sinks] == [True]
+    others = sums(tmp_path / "sums", NO_SPARK).project.pipeline("sums").sinks
+    assert [is_of_firings(sink.shape) for sink in others] == [False]
+
+
+READ = 'pipeline.read("events", contract="events", event_time="ts", delay="0 s")'
+OTHERS = """
+    (
+        events.filter("user != 'x'").key_by("user").window(TumblingBuffer(CountPolicy(7)))
+        .aggregate(n=Count(), amount=Sum("amount")).publish("others", contract="others")
+    )
+"""
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_state_is_not_written_anew_while_a_table_of_firings_is_left_out(tmp_path: Path, left_out: bool) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
+    contract = (tmp_path / "data_contracts" / "firings.odcs.yaml").read_text().replace("firings", "others")
+    (tmp_path / "data_contracts" / "others.odcs.yaml").write_text(contract)
+    changed(mill, READ, "events")
+    mill = changed(mill, "as pipeline:\n", f"as pipeline:\n    events = {READ}\n{OTHERS}")
+    mill.feed([an_event(0, "a", 1)])
+    mill.run()
+    if left_out:
+        mill = changed(mill, OTHERS, "")
+    for second in range(1, 14):
+        mill.feed([an_event(second, "a", 1)])
+        mill.run()
+    assert (mill.project.ledger("firings").view().position.firings_from is None) == left_out
+    assert [row["n"] for row in mill.published("firings")] == [3, 3, 3, 3]
+    if not left_out:
+        assert [row["n"] for row in mill.published("others")] == [7, 7]
 
 
 @pytest.mark.parametrize("side", ["before", "after"])

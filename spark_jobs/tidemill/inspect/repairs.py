@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.counts import many
+from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.plan.amendments import SideOutput
 
 if TYPE_CHECKING:
+    from tidemill.core.bind.flow import Flow
     from tidemill.core.repair.side_outputs import Selection
     from tidemill.repair.job import AmendmentJob
 
@@ -37,10 +40,21 @@ def repair_lines(amendment: AmendmentJob, output: SideOutput, wanted: Selection)
     chosen = amendment.side_tables.choose(output, wanted, columns=_columns(output))
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
     yield f"takes     {many(first.total, 'record')}, in {many(batches, 'batch')}, live ones in between"
+    if note := about_firings(amendment.flow, output, wanted):
+        yield f"          {note}"
     for row in first.chosen.rows.to_pylist():
         yield f"          {_line(output, row)}"
     if first.total > _SHOWN:
         yield f"          and {first.total - _SHOWN:,} more"
+
+
+def about_firings(flow: Flow, output: SideOutput, wanted: Selection) -> str | None:
+    """What becomes of late records of tables of firings, if the repair may take some; None if it takes none."""
+    ordered = (s.table for s in flow.sinks if isinstance(s, FiringSink) and isinstance(s.window, EventWindows))
+    named = [table for table in ordered if wanted.table in (None, table)]
+    if output is not SideOutput.LATE or not named:
+        return None
+    return f"records of {', '.join(named)} count only in windows that still take records; the others stay late"
 
 
 def _columns(output: SideOutput) -> tuple[str, ...]:

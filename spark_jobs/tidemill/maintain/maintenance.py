@@ -139,11 +139,9 @@ def _id(batch: IndexedBatch) -> int:
 
 
 def _hidden(sink: StatefulSink, position: Position) -> tuple[BatchRange, ...]:
-    job, since = position.backfill, position.firings_from
+    job = position.backfill
     shown = position.slices.show(job.slices if job is not None else {})
-    if isinstance(sink, FiringSink) and since is not None:
-        shown = shown.hide([BatchRange(1, since)])
-    return shown.hidden
+    return (shown.since_batch(position.firings_from) if isinstance(sink, FiringSink) else shown).hidden
 
 
 def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datetime) -> int | None:

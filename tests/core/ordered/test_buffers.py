@@ -259,6 +259,18 @@ def test_after_a_long_pause_of_batches_only_the_last_moment_counts(moments, fire
     assert story.wake == Wake(clock=10 * moments + 10)
 
 
+@pytest.mark.parametrize(("length", "fire"), [(9_000, 9_000), (9_999, 9_999), (10_001, 1)])
+@pytest.mark.parametrize("pause", [20_000, 10**12])
+def test_records_that_were_there_before_a_long_pause_fire_before_they_are_too_old(length, fire, pause) -> None:
+    evict = TimePolicy(f"{10 * length} us", clock="batch_clock")
+    story = Story(SlidingBuffer(evict, TimePolicy("10 us", clock="batch_clock")))
+    story.before = Moment(clock=1)
+    story.batch(of_values(7), Moment(clock=1))
+    story.batch([], Moment(clock=10 * pause))
+    assert shown(story) == [[7]] * fire
+    assert story.state is None
+
+
 def test_a_time_trigger_of_a_time_buffer_shows_what_was_there_at_its_moment() -> None:
     story = Story(SlidingBuffer(TimePolicy("15 us", clock="batch_clock"), TimePolicy("10 us", clock="batch_clock")))
     for clock in (1, 8, 32):

@@ -150,8 +150,14 @@ def _short(watermark: str | None) -> str:
 
 
 def _of_forgotten(facts: Mapping[str, Any]) -> str:
-    """A note about records that were read again although the state of their windows was removed."""
+    """A note about records that were read again and are late again."""
     late, until = facts["late"], _short(facts["forgotten_until"])
+    if facts["forgotten_until"] is None:
+        return (
+            f"       {many(late, 'record')} late again, because the windows of their table of firings are closed for "
+            "good: they stay in the late table. To count them, declare a longer allowed_lateness, accept it with "
+            "`tidemill run --from-now`, and backfill from the batch that brought them"
+        )
     return (
         f"       {many(late, 'record')} of windows that end by {until}, whose state was removed: what was put "
         "aside is in the late table, and the windows stay as they are; `tidemill backfill --windows` computes them"

@@ -28,6 +28,7 @@ def show_repair(  # noqa: PLR0913  which records, and how they are shown
         AmendmentError: nothing is selected, by a name that does not exist.
         TidemillError: the repair would be refused, for this reason.
     """
+    from tidemill.inspect.repairs import about_firings
     from tidemill.repair.repair import batches_needed, check_repair
 
     limit, whole = None if as_json else 50, None if full else "--full"
@@ -38,6 +39,8 @@ def show_repair(  # noqa: PLR0913  which records, and how they are shown
     chosen = amendment.side_tables.choose(output, wanted, columns=_PLACE)
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
     console().print(f"that takes {many(batches, 'batch')}")
+    if note := about_firings(amendment.flow, output, wanted):
+        console().print(note)
     console().print("nothing was done: this is a dry run")
 
 

@@ -74,7 +74,7 @@ class FiringSink:
 
     @property
     def keeps_wholes(self) -> bool:
-        """Whether a firing is made of all pieces of the one before, and of more: nobody looks at one of them again."""
+        """Whether pieces that have fired are needed only together from then on."""
         window = self.window
         if not isinstance(window, EventWindows) or window.evictor is not None:
             return False

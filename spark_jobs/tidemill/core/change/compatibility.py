@@ -25,8 +25,8 @@ def check_compatibility(flow: Flow, view: View) -> None:
             raise Incompatible(
                 f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
                 fix="put the old declaration back; or build a new generation from the log, "
-                f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or publish to a table "
-                "of another name, which gets windows from now on: "
+                f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or give the "
+                "table another name in the declaration: the new one gets windows from now on, with "
                 f"`tidemill run {flow.name} --from-now --why TEXT`",
             )
 

@@ -14,7 +14,10 @@ def pieces_of(state: State) -> Runs:
 
 
 def wholes_of(state: State) -> Sequence[Sequence[int]]:
-    """Runs of pieces that are in firings as a whole only, perhaps with more pieces beside them."""
+    """Runs of pieces that later firings have as a whole, perhaps with more pieces beside them.
+
+    An evictor may still look at one of them.
+    """
     if "open" not in state:
         return []
     return [

@@ -76,7 +76,7 @@ class SlidingBuffer:
     more than the threshold above it; its trigger compares with the record that triggered last, or with the first one.
     A time policy evicts what is older than its length, seen from the newest record or the watermark, whichever is
     later; older records that arrive are late. A time trigger fires at whole multiples of its length since 1970, as
-    long as there are records; where a batch comes so late that there are more than 10,000, only at the last of them.
+    long as there are records; where a batch comes so late that these are more than 10,000, only at the last.
 
     Args:
         evict: the eviction policy.

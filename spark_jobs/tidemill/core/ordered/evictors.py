@@ -80,7 +80,7 @@ class TimeEvictor:
 class DeltaEvictor:
     """Evicts records whose attribute is the threshold or more below that of the last record.
 
-    A record without a value of the attribute (null, infinite or NaN) joins no window, and is rejected with a reason.
+    A record without a value of the attribute (null, infinite or NaN) joins no window, and goes to the late table.
 
     Args:
         attribute: the column, of numbers.

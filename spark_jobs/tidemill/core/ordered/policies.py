@@ -12,7 +12,8 @@ from tidemill.core.ordered.records import Number, is_number
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration
 
 MOST_BY_TIME = 10_000
-"""The most results of a key in a row that time alone brings in one batch: if there were more, batches had paused."""
+"""The most results of a key in a row that time alone brings in one batch: if there were more, batches had paused, or a
+record has a wrong time."""
 
 
 class Clock(StrEnum):
@@ -46,8 +47,8 @@ class CountPolicy:
 class DeltaPolicy:
     """An attribute grew by more than a threshold; values that fall never count.
 
-    A record without a value of the attribute (null, infinite or NaN) cannot be compared: it joins no buffer, and is
-    rejected with a reason.
+    A record without a value of the attribute (null, infinite or NaN) cannot be compared: it joins no buffer, and goes
+    to the late table, without a window.
 
     Args:
         attribute: the column, of numbers.

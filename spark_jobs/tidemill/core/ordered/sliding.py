@@ -88,18 +88,25 @@ class SlidingFold:
     def _fire_due(self, key: SlidingState, clock: int, folded: Folded) -> None:
         """Fire at each multiple of the period up to `clock`, with what the buffer held at that moment.
 
-        Of more than `MOST_BY_TIME` only the last one counts.
+        Of more than `MOST_BY_TIME` moments at which it held records only the last one counts.
         """
         if self._period is None or clock >= END:
             return
-        if key.due is not None and (passed := (clock - key.due) // self._period) >= MOST_BY_TIME:
-            key.due += passed * self._period
+        if key.due is not None and key.ids:
+            passed = (self._full_until(key, clock) - key.due) // self._period
+            key.due += passed * self._period if passed >= MOST_BY_TIME else 0
         while key.due is not None and key.due <= clock:
             if self._ages_by_clock and self._evict_older is not None:
                 key.drop_older(key.due - self._evict_older)
             if key.ids:
                 key.fire(folded, None)
             key.due = key.due + self._period if key.ids else None
+
+    def _full_until(self, key: SlidingState, clock: int) -> int:
+        """The last moment up to `clock` at which the buffer holds one of its records."""
+        if not self._ages_by_clock or self._evict_older is None:
+            return clock
+        return min(clock, int(key.newest) + self._evict_older)
 
     def _wake(self, key: SlidingState) -> Wake:
         """When the next multiple of the period comes, or when the newest record is too old."""

@@ -78,7 +78,7 @@ class OpenSessions:
 class Position:
     """The result of all commits so far. `batch_id` is the last committed batch, 0 before the first.
 
-    `shapes` says for each windowed table what its state means (`WindowedSink.shape`); `tables` says how the last commit
+    `shapes` says for each table with state what it means (`WindowedSink.shape`); `tables` says how the last commit
     that wrote a table left it. `backfill` is the job that is not complete. `gone` are the partitions that the log does
     not show and that somebody declared gone. `meanings` says what the numbers of each table that the last batch
     published mean (`tidemill.core.bind.meaning`), `since` from which batch on if that changed, `matched` which topics
@@ -111,7 +111,7 @@ class Position:
     @property
     def slices_of_firings(self) -> SliceSet:
         """The visible slices that hold state of tables of firings."""
-        return self.slices if self.firings_from is None else self.slices.hide([BatchRange(1, self.firings_from)])
+        return self.slices.since_batch(self.firings_from)
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""

@@ -153,6 +153,10 @@ class SliceSet:
         left = {b: a for b, a in self.exceptions.items() if not any(b in r for r in hidden)}
         return SliceSet(through=self.through, exceptions=left, hidden=hidden)
 
+    def since_batch(self, batch: int | None) -> SliceSet:
+        """Those of these slices that belong to `batch` or a later one; all if it is None."""
+        return self.hide([BatchRange(1, batch)]) if batch is not None and batch > 1 else self
+
     def only(self, batches: Iterable[BatchRange]) -> SliceSet:
         """Those of these slices that belong to `batches`."""
         edges = [1, *(e for r in batch_ranges(batches) for e in (r.from_batch, r.until_batch)), self.through + 1]

@@ -188,7 +188,7 @@ def _check_zone(name: object) -> None:
             return
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         pass
-    known = {each.lower(): each for each in available_timezones()}
+    known = {} if name in _OF_ONE_MACHINE else {each.lower(): each for each in available_timezones()}
     close = known.get(str(name).lower()) or next(iter(get_close_matches(str(name), known.values(), n=1)), None)
     raise DeclarationError(
         f"there is no time zone {name!r}",

@@ -208,8 +208,8 @@ class _Found:
     def key(self, row: int, kept: _Kept) -> None:
         """What the key of `row` keeps from now on."""
         state = kept.state
-        alive, whole = ([], []) if state is None else (pieces_of(state), wholes_of(state))
-        told = {"state": state, "wake": [*kept.wake], "alive": alive, "whole": whole, "lost": self.lost}
+        alone, whole = ([], []) if state is None else (pieces_of(state), wholes_of(state))
+        told = {"state": state, "wake": [*kept.wake], "alone": alone, "whole": whole, "lost": self.lost}
         self.lost = 0
         self.told.append((row, KEY, _encode(told).decode()))
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.shapes import is_of_firings
 from tidemill.core.errors import EngineError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
@@ -119,12 +120,14 @@ class Firings:
     def writes_anew(self) -> bool:
         """Whether the batch writes all that keys keep, because little else is left of the slices before it.
 
-        State of a table that the declaration lacks may be needed again.
+        It writes that of all tables of firings, because one number says which slices count for them. State of one that
+        the declaration lacks may be needed again.
         """
         sinks = [sink for sink in self.flow.sinks if isinstance(sink, FiringSink)]
-        if self.plan.live is None or self.plan.position.shapes.keys() - {sink.table for sink in self.flow.sinks}:
+        known = {table for table, shape in self.plan.position.shapes.items() if is_of_firings(shape)}
+        if self.plan.live is None or known - {sink.table for sink in sinks}:
             return False
-        return any(kept is not None and is_outgrown(sink, kept) for sink, kept in ((s, self.kept(s)) for s in sinks))
+        return is_outgrown([(sink, kept) for sink in sinks if (kept := self.kept(sink)) is not None])
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
@@ -160,15 +163,18 @@ class Firings:
         self._note_lost(sink, parts)
         own = None if found is None else new_pieces(sink, found)
         fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
-        if fired is None:
+        if fired is None and not self.writes_anew:
             return Fires(None, self._state(sink, keys, own, kept))
         each = self.results.one_each(sink, [part for part in (own, kept and kept.pieces) if part is not None])
         if keys is not None and sink.keeps_wholes:
             # What firings are made of is needed again: it is merged once, for them and for what the keys keep.
             nodes = self.results.nodes(sink, self._touched(keys), each)
             each, own = pa.concat_tables([each, nodes]), together(own, nodes)
+        state = self._state(sink, keys, own, kept)
+        if fired is None:
+            return Fires(None, state)
         rows = self.results.merged(sink, fired.rows, each, nothing)
-        return Fires(rows, self._state(sink, keys, own, kept), self.results.gone(sink, fired, rows))
+        return Fires(rows, state, self.results.gone(sink, fired, rows))
 
     def again(self, sink: FiringSink, rows: DataFrame, history: History) -> StagedRows | None:
         """All rows of a table, of the records of its whole history; None when nothing has fired."""

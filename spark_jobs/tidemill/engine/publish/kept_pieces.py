@@ -29,10 +29,14 @@ OUTGROWN = 10_000
 
 
 class _Told(msgspec.Struct):
-    """Of what a key kept, the runs of pieces that it needs one by one, and those that it needs as a whole."""
+    """Of what a key kept, the runs of pieces that it needs one by one, and those that it needs as a whole.
 
-    alive: list[tuple[int, int]]
+    `alive` are all of them, as older versions wrote it: they left out no piece.
+    """
+
+    alone: list[tuple[int, int]] = []
     whole: list[tuple[int, int]] = []
+    alive: list[tuple[int, int]] = []
 
 
 def few_of(sink: FiringSink) -> int:
@@ -56,15 +60,21 @@ def needed(sink: FiringSink, keys: pa.Table, pieces: pa.Table, beside: pa.Table 
     return pieces.take(pa.array(found[found < pieces.num_rows]))
 
 
-def is_outgrown(sink: FiringSink, kept: Kept) -> bool:
+def is_outgrown(tables: Sequence[tuple[FiringSink, Kept]]) -> bool:
     """Whether more than half of the rows of state, and more than `OUTGROWN`, say what nobody needs any more."""
-    keys = waiting(kept.keys)
-    if kept.rows <= 2 * keys.num_rows + OUTGROWN:
+    waits = [(sink, waiting(kept.keys)) for sink, kept in tables]
+    rows, of_keys = sum(kept.rows for _, kept in tables), sum(keys.num_rows for _, keys in waits)
+    if rows <= 2 * of_keys + OUTGROWN:
         return False
-    few, (alone, whole) = few_of(sink), _runs(sink, keys)
-    short, long = split(whole, few)
-    pieces = sum(map(size_of, [*alone, *short])) + sum(size_of(run).bit_length() for run in long)
-    return kept.rows > 2 * (int(keys.num_rows) + pieces) + OUTGROWN
+    needs: int = of_keys + sum(_pieces(sink, keys) for sink, keys in waits)
+    return int(rows) > 2 * needs + OUTGROWN
+
+
+def _pieces(sink: FiringSink, keys: pa.Table) -> int:
+    """About how many rows of pieces these keys need."""
+    alone, whole = _runs(sink, keys)
+    short, long = split(list(set(whole)), few_of(sink))
+    return sum(map(size_of, [*alone, *short])) + sum(size_of(run).bit_length() for run in long)
 
 
 def nodes_of(sink: FiringSink, keys: pa.Table, each: pa.Table, merge: Merge) -> pa.Table:
@@ -84,6 +94,6 @@ def _runs(sink: FiringSink, keys: pa.Table) -> tuple[Sequence[Run], Sequence[Run
     """The runs that these keys need one by one, and those that they need as a whole, each with the row of its key."""
     decode = msgspec.json.Decoder(_Told).decode
     told = [(row, decode(text)) for row, text in enumerate(keys[KEPT].to_pylist()) if text]
-    alone = [(row, *run) for row, each in told for run in each.alive]
+    alone = [(row, *run) for row, each in told for run in (*each.alone, *each.alive)]
     whole = [(row, *run) for row, each in told for run in each.whole]
     return (alone, whole) if sink.keeps_wholes else ([*alone, *whole], [])

@@ -86,9 +86,9 @@ class PieceIndex:
         return self.order[_each(low, high - low)]
 
     def missing(self, there: int, wanted: int) -> EngineError:
-        """Of the pieces that fire, some are not there: the state of the table is not what its keys say."""
+        """Some of the rows that firings are made of are not there: the state of the table is not what its keys say."""
         return EngineError(
-            f"state of {self.table} has {there:,} rows of the {wanted:,} pieces that fire",
+            f"state of {self.table} has {there:,} of {wanted:,} rows that its firings are made of",
             fix="`tidemill doctor` checks the table; `tidemill rebuild` builds it again from the log",
         )
 

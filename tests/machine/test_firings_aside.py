@@ -9,6 +9,7 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from machine.tiny import TinyAttempt
+from support.commands import type_command
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.plan.amendments import SideOutput
@@ -50,6 +51,11 @@ def test_records_that_come_too_late_for_their_windows_are_put_aside_again(tmp_pa
     assert commit.accounts["events"].late == 1
     assert offsets(mill, "late") == [2]
     assert len(mill.published()) == 2
+    looked = type_command(tmp_path, "late", "admit", "firings", "--dry-run").out
+    assert "records of firings count only in windows that still take records; the others stay late" in looked
+    told = " ".join(type_command(tmp_path, "late", "admit", "firings", session=lambda _: NO_SPARK).out.split())
+    assert "1 record late again, because the windows of their table of firings are closed for good" in told
+    assert "state was removed" not in told
 
 
 @pytest.mark.parametrize(

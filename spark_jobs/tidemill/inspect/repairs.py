@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.counts import many
-from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.plan.amendments import SideOutput
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def repair_lines(amendment: AmendmentJob, output: SideOutput, wanted: Selection)
 
 def about_firings(flow: Flow, output: SideOutput, wanted: Selection) -> str | None:
     """What becomes of late records of tables of firings, if the repair may take some; None if it takes none."""
-    ordered = (s.table for s in flow.sinks if isinstance(s, FiringSink) and isinstance(s.window, EventWindows))
+    ordered = (sink.table for sink in flow.sinks if isinstance(sink, FiringSink))
     named = [table for table in ordered if wanted.table in (None, table)]
     if output is not SideOutput.LATE or not named:
         return None

@@ -116,6 +116,9 @@ class Trial:
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """Return what is published now, without Tidemill's own columns, ordered by window and key.
 
+        Firings, of which there may be several for these, are ordered by all values as texts: let `index` tell which
+        was first.
+
         Args:
             table: the published table; None if the pipeline has only one.
 

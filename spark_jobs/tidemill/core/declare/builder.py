@@ -118,7 +118,7 @@ class Stream:
         self.pipeline.add(op.Discard(), "discard", (self,), name)
 
     def key_by(self, *columns: str, name: str | None = None) -> win.KeyedStream:
-        """The rows grouped by the values of columns; null is a value, too.
+        """The rows grouped by the values of columns; null is a value, too, but not in a primary key of a contract.
 
         Args:
             columns: names of columns, at least one, all different.

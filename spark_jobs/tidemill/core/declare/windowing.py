@@ -68,7 +68,11 @@ def _self_firing(spec: SelfFiring, allowed_lateness: str | timedelta, start: str
     """The operator for windows that say themselves when they fire; a buffer has bounds only if time flushes it."""
     if duration(allowed_lateness, "allowed_lateness"):
         by_time = isinstance(spec, RecordWindows)
-        why, fix = ("they fire once", "give the input a longer delay: read(..., delay=...)") if by_time else _ARRIVAL
+        why, fix = (
+            ("they fire once", "leave it out, and give the input a longer delay: read(..., delay=...)")
+            if by_time
+            else _ARRIVAL
+        )
         raise DeclarationError(f"{spec}: there is no allowed lateness, because {why}", fix=fix)
     if isinstance(spec, SlidingBuffer) and any(_of_event_time(each) for each in (spec.evict, spec.trigger)):
         raise DeclarationError(

@@ -165,7 +165,7 @@ class Firings:
         fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
         if fired is None and not self.writes_anew:
             return Fires(None, self._state(sink, keys, own, kept))
-        each = self.results.one_each(sink, [part for part in (own, kept and kept.pieces) if part is not None])
+        each = self.results.one_each(sink, [part for part in (own, self._old(sink, keys, kept)) if part is not None])
         if keys is not None and sink.keeps_wholes:
             # What firings are made of is needed again: it is merged once, for them and for what the keys keep.
             nodes = self.results.nodes(sink, self._touched(keys), each)
@@ -205,6 +205,12 @@ class Firings:
         if not found:
             return None
         return newest_of(pa.concat_tables(found, promote_options="permissive"), sink.keys, AS_OF)
+
+    def _old(self, sink: FiringSink, keys: pa.Table | None, kept: Kept | None) -> pa.Table | None:
+        """The pieces that there were before of the keys that this batch has folded: only these keys fire."""
+        if kept is None or keys is None:
+            return None
+        return kept.pieces.take(pa.array(with_key_of(kept.pieces, self._touched(keys), sink.keys)))
 
     def _touched(self, keys: pa.Table) -> pa.Table:
         """The keys that this batch has folded."""
@@ -273,7 +279,7 @@ class Firings:
             known[with_key_of(new, kept.keys, sink.keys)] = True
             new = new.filter(pc.or_(new[KEPT].is_valid(), pa.array(known)))
         if own is not None and own.num_rows:
-            own = needed(sink, new, own, beside=kept and kept.pieces)
+            own = needed(sink, new, own, beside=self._old(sink, keys, kept) if sink.keeps_wholes else None)
         return self._taken(sink, new, own)
 
     def _taken(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:

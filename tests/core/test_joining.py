@@ -242,4 +242,7 @@ def test_keys_and_windows_that_do_not_fit_advise_a_table_of_another_name_as_a_de
     view = View(position=a_position("one", shapes={"one": {"keys": "[]"}}), last_batch_id=2)
     with pytest.raises(Incompatible) as error:
         check_compatibility(a_flow("one"), view)
-    assert "of another name, which gets windows from now on: `tidemill run p --from-now" in error.value.fix
+    assert (
+        "another name in the declaration: the new one gets windows from now on, with `tidemill run p --from-now"
+        in error.value.fix
+    )

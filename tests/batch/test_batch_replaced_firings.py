@@ -90,6 +90,7 @@ def test_totals_at_an_interval_are_one_row_for_each_key(tmp_path: Path, spark: A
 def test_a_total_that_has_fired_often_is_that_of_all_its_records(
     tmp_path: Path, spark: Any, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kept_pieces, "TIMES", 1)
     monkeypatch.setattr(kept_pieces, "OUTGROWN", 4)
     trigger = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating_and_replacing"'
     settings = {"writer": writer, "aggregate": "spark"} if writer == "spark" else {}

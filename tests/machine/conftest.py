@@ -96,6 +96,7 @@ def tiny_whole(
 def _little_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """State of firings is merged and written anew after a few batches, not after thousands."""
     monkeypatch.setattr(kept_pieces, "FEW_WHOLE", 2)
+    monkeypatch.setattr(kept_pieces, "TIMES", 2)
     monkeypatch.setattr(kept_pieces, "OUTGROWN", 6)
 
 

@@ -13,6 +13,7 @@ from tidemill.core.ordered.assigners import Sessions, Spans
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from tidemill.core.ordered.foldable import waits_for_time
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.records import Moment
@@ -213,3 +214,15 @@ def test_spans_remember_what_the_arithmetic_says(panes: Panes, times) -> None:
         start, end, windows = spans.of(time)
         assert start <= time < end
         assert all(panes.windows_of(each) == windows == panes.windows_of(time) for each in range(start, end))
+
+
+@given(st.one_of(timeless_buffers, st.builds(TumblingBuffer, times)), st.lists(records, max_size=12))
+def test_time_alone_does_nothing_to_buffers_that_do_not_wait_for_it(declared: Any, held: list[Record]) -> None:
+    story = Story(declared)
+    story.batch(held, Moment(0, 5))
+    before = len(story.results), story.state
+    if waits_for_time(declared):
+        return
+    for moment in (Moment(0, 99), Moment(10**9, 10**9), Moment(END, 10**9)):
+        story.batch([], moment)
+        assert (len(story.results), story.state) == before

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
 
@@ -24,3 +25,10 @@ def policies_of(window: Ordered) -> tuple[object, ...]:
             return () if evictor is None else (evictor,)
         case RecordWindows():
             return ()
+
+
+def waits_for_time(window: Ordered) -> bool:
+    """Whether time alone, without a record, can do something to a key."""
+    if not isinstance(window, TumblingBuffer | SlidingBuffer) or window.idle_timeout is not None:
+        return True
+    return not all(isinstance(policy, CountPolicy | DeltaPolicy) for policy in policies_of(window))

@@ -17,6 +17,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.shapes import is_of_firings
 from tidemill.core.errors import EngineError
 from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.foldable import waits_for_time
 from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.backfill_job import Replay
 from tidemill.core.plan.plan import BatchPlan
@@ -233,7 +234,7 @@ class Firings:
     @staticmethod
     def _let_time_pass(sink: FiringSink, keys: pa.Table | None, history: History | None) -> pa.Table | None:
         """Fold, without records, the keys that wait for a watermark or clock that comes in these batches."""
-        if keys is None or history is None:
+        if keys is None or history is None or not waits_for_time(sink.window):
             return None
         left = waiting(keys)
         if not left.num_rows:

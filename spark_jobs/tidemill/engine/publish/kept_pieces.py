@@ -24,19 +24,25 @@ FEW = 64
 FEW_WHOLE = 8
 """The same for windows that keep runs of pieces as a whole, so that they keep few rows."""
 
-OUTGROWN = 10_000
-"""State is not written anew before so many rows of it are of no use."""
+TIMES, OUTGROWN = 4, 10_000
+"""State is written anew once it has so many times the rows that keys need, and so many rows more.
+
+To read a row costs about a tenth of writing it.
+"""
+
+_SAMPLE = 2_000
+"""How many keys of a table are asked how many rows they need: all of them would take longer than reading the rows."""
 
 
-class _Told(msgspec.Struct):
+class _Told(msgspec.Struct, gc=False):
     """Of what a key kept, the runs of pieces that it needs one by one, and those that it needs as a whole.
 
     `alive` are all of them, as older versions wrote it: they left out no piece.
     """
 
-    alone: list[tuple[int, int]] = []
-    whole: list[tuple[int, int]] = []
-    alive: list[tuple[int, int]] = []
+    alone: tuple[tuple[int, int], ...] = ()
+    whole: tuple[tuple[int, int], ...] = ()
+    alive: tuple[tuple[int, int], ...] = ()
 
 
 def few_of(sink: FiringSink) -> int:
@@ -61,20 +67,22 @@ def needed(sink: FiringSink, keys: pa.Table, pieces: pa.Table, beside: pa.Table 
 
 
 def is_outgrown(tables: Sequence[tuple[FiringSink, Kept]]) -> bool:
-    """Whether more than half of the rows of state, and more than `OUTGROWN`, say what nobody needs any more."""
+    """Whether most rows of state say what nobody needs any more: they are `TIMES` as many as needed, and `OUTGROWN`."""
     waits = [(sink, waiting(kept.keys)) for sink, kept in tables]
     rows, of_keys = sum(kept.rows for _, kept in tables), sum(keys.num_rows for _, keys in waits)
-    if rows <= 2 * of_keys + OUTGROWN:
+    if rows <= TIMES * of_keys + OUTGROWN:
         return False
     needs: int = of_keys + sum(_pieces(sink, keys) for sink, keys in waits)
-    return int(rows) > 2 * needs + OUTGROWN
+    return int(rows) > TIMES * needs + OUTGROWN
 
 
 def _pieces(sink: FiringSink, keys: pa.Table) -> int:
     """About how many rows of pieces these keys need."""
-    alone, whole = _runs(sink, keys)
+    asked = keys.take(np.arange(0, keys.num_rows, max(1, keys.num_rows // _SAMPLE)))
+    alone, whole = _runs(sink, asked)
     short, long = split(list(set(whole)), few_of(sink))
-    return sum(map(size_of, [*alone, *short])) + sum(size_of(run).bit_length() for run in long)
+    found = sum(map(size_of, [*alone, *short])) + sum(size_of(run).bit_length() for run in long)
+    return int(found * keys.num_rows // max(1, asked.num_rows))
 
 
 def nodes_of(sink: FiringSink, keys: pa.Table, each: pa.Table, merge: Merge) -> pa.Table:
@@ -92,8 +100,10 @@ def nodes_of(sink: FiringSink, keys: pa.Table, each: pa.Table, merge: Merge) -> 
 
 def _runs(sink: FiringSink, keys: pa.Table) -> tuple[Sequence[Run], Sequence[Run]]:
     """The runs that these keys need one by one, and those that they need as a whole, each with the row of its key."""
-    decode = msgspec.json.Decoder(_Told).decode
-    told = [(row, decode(text)) for row, text in enumerate(keys[KEPT].to_pylist()) if text]
-    alone = [(row, *run) for row, each in told for run in (*each.alone, *each.alive)]
-    whole = [(row, *run) for row, each in told for run in each.whole]
+    decode, alone, whole = msgspec.json.Decoder(_Told).decode, list[Run](), list[Run]()
+    for row, text in enumerate(keys[KEPT].to_pylist()):
+        if text:
+            told = decode(text)
+            alone += [(row, *run) for runs in (told.alone, told.alive) for run in runs]
+            whole += [(row, *run) for run in told.whole]
     return (alone, whole) if sink.keeps_wholes else ([*alone, *whole], [])

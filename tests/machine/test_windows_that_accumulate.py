@@ -154,6 +154,20 @@ OTHERS = """
 """
 
 
+def test_a_table_that_has_no_state_yet_does_not_mind(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
+    contract = (tmp_path / "data_contracts" / "firings.odcs.yaml").read_text().replace("firings", "others")
+    (tmp_path / "data_contracts" / "others.odcs.yaml").write_text(contract)
+    changed(mill, READ, "events")
+    others = OTHERS.replace("'x'", "'a'")
+    mill = changed(mill, "as pipeline:\n", f"as pipeline:\n    events = {READ}\n{others}")
+    for second in range(14):
+        mill.feed([an_event(second, "a", 1)] if second % 2 else [])
+        mill.run()
+    assert mill.project.ledger("firings").view().position.firings_from is not None
+    assert [row["n"] for row in mill.published("firings")] == [3, 3]
+
+
 @pytest.mark.parametrize("left_out", [True, False])
 def test_state_is_not_written_anew_while_a_table_of_firings_is_left_out(tmp_path: Path, left_out: bool) -> None:
     mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)

@@ -162,12 +162,15 @@ class Firings:
             keys = self._newest(sink, parts, kept)
         self._note_due(sink, keys)
         self._note_lost(sink, parts)
+        if keys is None:
+            # There is no state, and no record came.
+            return Fires(None, None)
         own = None if found is None else new_pieces(sink, found)
         fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
         if fired is None and not self.writes_anew:
             return Fires(None, self._state(sink, keys, own, kept))
         each = self.results.one_each(sink, [part for part in (own, self._old(sink, keys, kept)) if part is not None])
-        if keys is not None and sink.keeps_wholes:
+        if sink.keeps_wholes:
             # What firings are made of is needed again: it is merged once, for them and for what the keys keep.
             nodes = self.results.nodes(sink, self._touched(keys), each)
             each, own = pa.concat_tables([each, nodes]), together(own, nodes)
@@ -207,9 +210,9 @@ class Firings:
             return None
         return newest_of(pa.concat_tables(found, promote_options="permissive"), sink.keys, AS_OF)
 
-    def _old(self, sink: FiringSink, keys: pa.Table | None, kept: Kept | None) -> pa.Table | None:
+    def _old(self, sink: FiringSink, keys: pa.Table, kept: Kept | None) -> pa.Table | None:
         """The pieces that there were before of the keys that this batch has folded: only these keys fire."""
-        if kept is None or keys is None:
+        if kept is None:
             return None
         return kept.pieces.take(pa.array(with_key_of(kept.pieces, self._touched(keys), sink.keys)))
 
@@ -257,16 +260,12 @@ class Firings:
         if known := [clock for clock in clocks if clock is not None]:
             self.due[sink.table] = min(known)
 
-    def _state(
-        self, sink: FiringSink, keys: pa.Table | None, own: pa.Table | None, kept: Kept | None
-    ) -> StagedRows | None:
+    def _state(self, sink: FiringSink, keys: pa.Table, own: pa.Table | None, kept: Kept | None) -> StagedRows | None:
         """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces.
 
         A backfill adds all that keys keep from now on, for it replaces the state from before; now and then, so does a
         live batch.
         """
-        if keys is None:
-            return None
         if self._replay is not None or self.writes_anew:
             keys = keys.filter(keys[KEPT].is_valid())
             pieces = together(own, kept and kept.pieces)

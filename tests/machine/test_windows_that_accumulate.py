@@ -154,13 +154,17 @@ OTHERS = """
 """
 
 
-def test_a_table_that_has_no_state_yet_does_not_mind(tmp_path: Path) -> None:
-    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
-    contract = (tmp_path / "data_contracts" / "firings.odcs.yaml").read_text().replace("firings", "others")
-    (tmp_path / "data_contracts" / "others.odcs.yaml").write_text(contract)
+def of_two_tables(folder: Path, others: str) -> Mill:
+    """A pipeline that publishes buffers of three records, and the table that `others` declares."""
+    mill = firings(folder, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
+    contract = (folder / "data_contracts" / "firings.odcs.yaml").read_text().replace("firings", "others")
+    (folder / "data_contracts" / "others.odcs.yaml").write_text(contract)
     changed(mill, READ, "events")
-    others = OTHERS.replace("'x'", "'a'")
-    mill = changed(mill, "as pipeline:\n", f"as pipeline:\n    events = {READ}\n{others}")
+    return changed(mill, "as pipeline:\n", f"as pipeline:\n    events = {READ}\n{others}")
+
+
+def test_a_table_that_has_no_state_yet_does_not_mind(tmp_path: Path) -> None:
+    mill = of_two_tables(tmp_path, OTHERS.replace("'x'", "'a'"))
     for second in range(14):
         mill.feed([an_event(second, "a", 1)] if second % 2 else [])
         mill.run()
@@ -170,11 +174,7 @@ def test_a_table_that_has_no_state_yet_does_not_mind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left_out", [True, False])
 def test_state_is_not_written_anew_while_a_table_of_firings_is_left_out(tmp_path: Path, left_out: bool) -> None:
-    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
-    contract = (tmp_path / "data_contracts" / "firings.odcs.yaml").read_text().replace("firings", "others")
-    (tmp_path / "data_contracts" / "others.odcs.yaml").write_text(contract)
-    changed(mill, READ, "events")
-    mill = changed(mill, "as pipeline:\n", f"as pipeline:\n    events = {READ}\n{OTHERS}")
+    mill = of_two_tables(tmp_path, OTHERS)
     mill.feed([an_event(0, "a", 1)])
     mill.run()
     if left_out:

@@ -134,8 +134,8 @@ def test_a_backfill_gives_what_the_present_declaration_would_have_given_batch_by
 ) -> None:
     trigger = KINDS[window]
     more = {"trigger": trigger, "delay": "2 s", "partitions": 2, "writer": writer}
-    more |= {"lateness": "4 s"} if trigger else {}
-    more["bounds"] = "Count" not in window and "Delta" not in window and "Global" not in window
+    more |= {"lateness": "4 s"} if trigger and window != "Global()" else {}
+    more["bounds"] = not any(kind in window for kind in ("Count", "Delta", "Global"))
     draw = random.Random(window)
     first, [second, third, *_] = cuts(draw), cuts(draw)
     mill = firings(tmp_path / "mill", spark, window, **more)

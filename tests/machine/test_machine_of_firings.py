@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from machine.machine import Machine
 from machine.model import LATENESS, SIZE, Model, Records, offsets_of
@@ -28,6 +28,7 @@ from tidemill.project.project import Project
 
 TRIGGER = AfterWatermark(early=AfterCount(2), late=AfterCount(1))
 DECLARED = EventWindows(Tumbling(f"{SIZE} s").panes, TRIGGER, f"{LATENESS} s", "accumulating")
+SECOND = 1_000_000
 SAID = 'trigger=AfterWatermark(early=AfterCount(2), late=AfterCount(1)), accumulation="accumulating", timing="timing"'
 
 
@@ -83,6 +84,18 @@ class Firings(Machine):
         text = text.replace(", primaryKeyPosition: 1", "").replace(", primaryKeyPosition: 2", "")
         contract.write_text(f"{text}      - {{name: timing, logicalType: string}}\n")
         return Mill(Project.load(folder), session, mill.name)
+
+    @invariant()
+    def the_position_tells_when_the_oldest_open_window_starts(self) -> None:
+        """It is that of all records which their windows took, of the windows that the watermark has not closed."""
+        if not hasattr(self, "mill"):
+            return
+        self._follow()
+        position, start = self.mill.project.ledger(self.mill.name).view().position, micros(NOW)
+        records = [record for turn, _ in cast("FiringModel", self.model).turns for record in turn]
+        windows = [start + second // SIZE * SIZE * SECOND for second, _, _ in records]
+        still_open = [at for at in windows if at + (SIZE + LATENESS) * SECOND > position.watermark]
+        assert (position.oldest_open or {}).get("sums") == min(still_open, default=None)
 
     @staticmethod
     def as_shown(rows: list[dict[str, Any]]) -> Any:

@@ -16,6 +16,7 @@ from support.projects import NO_SPARK, NOW, an_event, rows_of
 from tidemill.cli.main import main
 from tidemill.core.protocol.failpoints import Injected
 from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.time.times import micros
 from tidemill.inspect.state_size import state_sizes
 from tidemill.repair.backfill import backfill, resume
 from tidemill.repair.rewind import rewind
@@ -40,15 +41,35 @@ RECORDS = ["TumblingBuffer(CountPolicy(3))", "RecordWindows('10 s')"]
 TRIGGER = 'trigger=AfterWatermark(early=AfterCount(3)), accumulation="accumulating"'
 
 
-@pytest.mark.parametrize(("window", "trigger"), [*((window, "") for window in RECORDS), ("Tumbling('1 h')", TRIGGER)])
-def test_status_tells_the_size_of_state_of_firings_and_no_window(tmp_path: Path, window: str, trigger: str) -> None:
-    bounds = "Buffer" not in window
+GLOBAL = 'trigger=Repeatedly(AfterCount(3)), accumulation="accumulating"'
+
+
+@pytest.mark.parametrize(
+    ("window", "trigger", "oldest"),
+    [
+        ("TumblingBuffer(CountPolicy(3))", "", [None, None, None]),
+        ("Global()", GLOBAL, [None, None, None]),
+        ("RecordWindows('10 s')", "", [5, 5, 81]),
+        ("TumblingBuffer(TimePolicy('1 min'))", "", [0, 0, 60]),
+        ("Tumbling('1 min')", TRIGGER, [0, 0, 60]),
+        ("Session('20 s')", TRIGGER, [5, 5, 70]),
+    ],
+)
+def test_status_tells_the_size_of_state_of_firings_and_when_the_oldest_open_window_starts(
+    tmp_path: Path, window: str, trigger: str, oldest: list[int | None]
+) -> None:
+    bounds = "Count" not in window and "Global" not in window
     mill = firings(tmp_path, NO_SPARK, window, trigger=trigger, bounds=bounds, collect=False)
-    mill.feed([an_event(0, "a", 1), an_event(1, "b", 1)])
-    commit = mill.run()
-    [size] = state_sizes(mill.project, mill.project.pipeline("firings"), commit.position)
-    assert (size.table, size.rows, size.oldest_open, size.kept_from) == ("firings", 4, None, None)
-    assert size.bytes > 0
+    found: list[int | None] = []
+    for rows, times in ((4, {"a": 5, "b": 9}), (None, {"b": 10}), (None, {"c": 81, "d": 70})):
+        mill.feed([an_event(second, user, 1) for user, second in times.items()])
+        [size] = state_sizes(mill.project, mill.project.pipeline("firings"), mill.run().position)
+        assert rows in {None, size.rows}
+        assert (size.table, size.kept_from, size.bytes > 0) == ("firings", None, True)
+        found.append(None if size.oldest_open is None else (size.oldest_open - micros(NOW)) // 1_000_000)
+    assert found == oldest
+    position = mill.run(drain=True).position
+    assert position.oldest_open is None or oldest == [None] * 3
 
 
 @pytest.mark.parametrize("window", RECORDS)

@@ -26,7 +26,7 @@ def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table
     fields = [*places, ("user", pa.string()), ("amount", LONG), ("_value", LONG), ("_marker", pa.bool_())]
     table = pa.Table.from_pylist(rows, pa.schema([*fields, ("_kept", pa.string())]))
     if kept is not None:
-        old = kept.keys.filter(kept.keys["_kept"].is_valid()).drop_columns(["key_as_of"])
+        old = kept.keys.filter(kept.keys["_kept"].is_valid()).select([*sink.keys, "_kept"])
         table = pa.concat_tables([table, old], promote_options="permissive")
     history, marked = firings.history(sink), sink.marker is not None
     fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=own, marked=marked)

@@ -17,7 +17,7 @@ from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import OpenSessions, Position
+from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
@@ -204,12 +204,9 @@ class Attempt:
 
     def stage(self, found: Aggregated, position: Position) -> Staged:
         """Step 4: stage the rows to publish when this attempt moves the pipeline to `position`."""
-        windows = self.windows(found.states)
-        rows, open_since = list[SinkRows](), dict[str, OpenSessions]()
-        for sink in self.flow.sinks:
-            fired = self._fired(sink, found, position, windows)
-            if fired.open_since is not None:
-                open_since[sink.table] = fired.open_since
+        windows, rows = self.windows(found.states), list[SinkRows]()
+        fires = [(sink, self._fired(sink, found, position, windows)) for sink in self.flow.sinks]
+        for sink, fired in fires:
             if (staged := fired.windows) is None:
                 continue
             if isinstance(sink, WindowedSink):
@@ -217,8 +214,9 @@ class Attempt:
             if isinstance(sink, StatefulSink):
                 staged = staged.stamped(own_values(self.plan))
             rows.append(SinkRows(sink, staged, fired.gone))
-        ordered, unfit = self.firings, (*windows.unfit, *self.firings.results.unfit)
-        return Staged(tuple(rows), unfit, open_since, ordered.due, ordered.lost, ordered.writes_anew)
+        open_since = {sink.table: fired.open_since for sink, fired in fires if fired.open_since is not None}
+        unfit = (*windows.unfit, *self.firings.results.unfit)
+        return Staged(tuple(rows), unfit, open_since, *self.firings.noted)
 
     def _fired(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> Fired:
         if isinstance(sink, RowSink):

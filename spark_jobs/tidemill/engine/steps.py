@@ -9,7 +9,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.verdict import CheckResult
-from tidemill.core.plan.position import OpenSessions, Position, TableMark
+from tidemill.core.plan.open_sessions import OpenSessions
+from tidemill.core.plan.position import Position, TableMark
 from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
@@ -59,15 +60,16 @@ class Aggregated:
 class Staged:
     """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract.
 
-    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does. `due` is the
-    one of the position, None if it stays. `lost` counts records whose windows had
-    a finished trigger. If `anew`, the slice holds all state of tables of firings.
+    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does. `due` and
+    `oldest_open` are those of the position, None if they stay. `lost` counts records whose windows had a finished
+    trigger. If `anew`, the slice holds all state of tables of firings.
     """
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
     open_since: Mapping[str, OpenSessions] = field(default_factory=dict)
     due: Mapping[str, int] | None = None
+    oldest_open: Mapping[str, int] | None = None
     lost: int = 0
     anew: bool = False
 
@@ -77,6 +79,7 @@ class Staged:
             position,
             open_since={**(position.open_since or {}), **self.open_since} or None,
             due=position.due if self.due is None else self.due or None,
+            oldest_open=position.oldest_open if self.oldest_open is None else self.oldest_open or None,
             firings_from=position.batch_id if self.anew else position.firings_from,
         )
 

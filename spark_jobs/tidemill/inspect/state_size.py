@@ -26,7 +26,7 @@ class StateSize:
 
     `oldest_open` is the start of the earliest window that still accepts records and may have state, in microseconds;
     None if there is none. Windows that start at `kept_from` or later can still be repaired from state; None means all
-    windows can. Tables of firings have neither: what their keys keep is not ordered by event time.
+    windows can, and of tables of firings nothing: what their keys keep is not ordered by event time.
     """
 
     table: str
@@ -50,7 +50,8 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
     for sink in flow.sinks:
         if isinstance(sink, StatefulSink):
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
-            open_, kept = _bounds(sink, extent, position) if isinstance(sink, WindowedSink) else (None, None)
+            oldest = (position.oldest_open or {}).get(sink.table)
+            open_, kept = _bounds(sink, extent, position) if isinstance(sink, WindowedSink) else (oldest, None)
             sizes = {"rows": extent.rows, "bytes": extent.bytes}
             found.append(StateSize(table=sink.table, **sizes, oldest_open=open_, kept_from=kept))
     return found

@@ -31,7 +31,7 @@ from tidemill.core.time.windows import WindowSpec
 
 OWN_COLUMNS = frozenset(
     {
-        *("piece_id", "key_as_of", "key_state"),
+        *("piece_id", "key_as_of", "key_watermark", "key_clock", "key_used", "key_since", "key_state"),
         *("_row", "_piece", "_told", "_value", "_marker", "_kept"),
         *("_firing", "_start", "_end", "_timing", "_index", "_last", "_operation"),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.backfill_job import Backfill
+from tidemill.core.plan.open_sessions import OpenSessions
 from tidemill.core.plan.slices import BatchRange, SliceSet
 from tidemill.core.time.watermarks import BEGINNING, PartitionClock
 
@@ -64,17 +65,6 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSessions:
-    """Sessions that start before `since`, an event time in microseconds, are closed: live batches do not read them.
-
-    That holds as long as records may not be later than `allowed_lateness`, in microseconds.
-    """
-
-    since: int
-    allowed_lateness: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """The result of all commits so far. `batch_id` is the last committed batch, 0 before the first.
 
@@ -87,8 +77,9 @@ class Position:
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
     `open_since` says for each table of sessions from when on some may be open; a table that is not named may have some
     from the beginning on. `due` says for each table of firings at which batch clock, in microseconds, time alone has
-    something to do. Slices of batches before `firings_from` hold no state of tables of firings that counts; None if
-    all do.
+    something to do, `oldest_open` for each that has open windows with a start when the oldest one starts, in
+    microseconds. Slices of batches before `firings_from` hold no state of tables of firings that counts; None if all
+    do.
     """
 
     batch_id: int = 0
@@ -106,6 +97,7 @@ class Position:
     matched: Mapping[str, tuple[str, ...]] | None = None
     open_since: Mapping[str, OpenSessions] | None = None
     due: Mapping[str, int] | None = None
+    oldest_open: Mapping[str, int] | None = None
     firings_from: int | None = None
 
     @property

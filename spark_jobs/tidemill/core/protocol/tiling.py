@@ -56,6 +56,7 @@ def _check_amended(plan: BatchPlan, event: Committed) -> None:
         matched=expected.matched,
         open_since=expected.open_since,
         due=expected.due,
+        oldest_open=expected.oldest_open,
     )
     if not only_less or other != expected:
         raise LedgerDamaged(f"batch {plan.batch_id}, a {plan.kind}, would commit another position than its plan's")

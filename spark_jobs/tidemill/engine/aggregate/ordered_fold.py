@@ -23,6 +23,7 @@ from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.idle_keys import ForgettingFold
 from tidemill.core.ordered.kept import runs_of
 from tidemill.core.ordered.machine import Machine, machine_of
+from tidemill.core.ordered.opened import opened_since
 from tidemill.core.ordered.records import Records
 from tidemill.core.time.panes import Window
 from tidemill.engine.aggregate.epochs import History, Topics
@@ -210,6 +211,7 @@ class _Found:
         state = kept.state
         alone, whole = ([], []) if state is None else (pieces_of(state), wholes_of(state))
         told = {"state": state, "wake": [*kept.wake], "alone": alone, "whole": whole, "lost": self.lost}
+        told["since"] = None if state is None else opened_since(state)
         self.lost = 0
         self.told.append((row, KEY, _encode(told).decode()))
 

@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-import msgspec
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
@@ -28,25 +25,18 @@ from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.epochs import Epoch, History
 from tidemill.engine.aggregate.firing_sql import columns_left, folded_here, folded_rows
 from tidemill.engine.aggregate.ordered_fold import FIRING as FIRES
-from tidemill.engine.aggregate.ordered_fold import (
-    KEPT,
-    KEY,
-    ROW,
-    TOLD,
-    OrderedFold,
-)
+from tidemill.engine.aggregate.ordered_fold import KEPT, ROW, TOLD, OrderedFold
 from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.kept_pieces import is_outgrown, needed
-from tidemill.engine.publish.ordered_state import AS_OF, Kept, new_pieces, state_rows, states, waiting
-from tidemill.engine.publish.pieces import newest_of, picked, together
+from tidemill.engine.publish.ordered_keys import OrderedKeys
+from tidemill.engine.publish.ordered_state import CLOCK, SINCE, Kept, lost, new_pieces, state_rows, told_keys
+from tidemill.engine.publish.pieces import picked, together
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.tables.keys import with_key_of
-
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,8 @@ class Fires:
 class Firings:
     """Folds the records of a batch, lets time pass, and merges what fires.
 
-    `due` collects for each table at which batch clock time alone has something to do; None before anything fired.
+    `due` collects for each table at which batch clock time alone has something to do, and `oldest_open` when the oldest
+    window starts that may still change; both are None before anything fired.
     `lost` counts records that came to windows whose trigger had finished. `histories` has the batches whose records are
     folded, for tables that a backfill computes again.
     """
@@ -74,6 +65,7 @@ class Firings:
     expected: ExpectedVersions
     histories: Mapping[str, History] = field(default_factory=dict)
     due: dict[str, int] | None = None
+    oldest_open: dict[str, int] | None = None
     lost: int = 0
     results: FiringResults = field(init=False)
     _kept: dict[str, Kept | None] = field(default_factory=dict)
@@ -130,17 +122,26 @@ class Firings:
             return False
         return is_outgrown([(sink, kept) for sink in sinks if (kept := self.kept(sink)) is not None])
 
+    @property
+    def noted(self) -> tuple[Mapping[str, int] | None, Mapping[str, int] | None, int, bool]:
+        """What the position and the commit say of it: `due`, `oldest_open`, `lost` and `writes_anew`."""
+        return self.due, self.oldest_open, self.lost, self.writes_anew
+
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
         fold = _fold(sink, columns_left(sink, rows.columns), history or self.history(sink))
-        old = None if kept is None else waiting(kept.keys)
+        old = None if kept is None else _waiting(sink, kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
 
     def folded_here(self, sink: FiringSink, rows: pa.Table) -> pa.Table | None:
         """What `job` gives, of records that this process has; None if Spark has to aggregate their pieces."""
         kept, fold = self.kept(sink), _fold(sink, columns_left(sink, rows.column_names), self.history(sink))
-        return folded_here(rows, None if kept is None else waiting(kept.keys), sink, fold)
+        if kept is None:
+            return folded_here(rows, None, sink, fold)
+        # Time passes for the others after the records, unless a history has both.
+        keys = kept.keys if sink.table in self.histories else _of_keys(kept.keys, rows, sink)
+        return folded_here(rows, _waiting(sink, keys), sink, fold)
 
     def history(self, sink: FiringSink) -> History:
         """The batches whose records the plan folds.
@@ -155,16 +156,16 @@ class Firings:
         """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""
         kept = self.kept(sink)
         parts = [] if found is None else [found]
-        keys = self._newest(sink, parts, kept)
+        keys = OrderedKeys.of(sink, kept, parts, self._stamp)
+        if keys is None:
+            # There is no state, and no record came.
+            self.due, self.oldest_open = self.due or {}, self.oldest_open or {}
+            return Fires(None, None)
         passed = self._let_time_pass(sink, keys, self._time_left(sink, after, folded=found is not None))
         if passed is not None:
             parts.append(passed)
-            keys = self._newest(sink, parts, kept)
-        self._note_due(sink, keys)
-        self._note_lost(sink, parts)
-        if keys is None:
-            # There is no state, and no record came.
-            return Fires(None, None)
+            keys = keys.then(told_keys(sink, passed, self._stamp + 1))
+        self._note(sink, keys, parts)
         own = None if found is None else new_pieces(sink, found)
         fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
         if fired is None and not self.writes_anew:
@@ -172,7 +173,7 @@ class Firings:
         each = self.results.one_each(sink, [part for part in (own, self._old(sink, keys, kept)) if part is not None])
         if sink.keeps_wholes:
             # What firings are made of is needed again: it is merged once, for them and for what the keys keep.
-            nodes = self.results.nodes(sink, self._touched(keys), each)
+            nodes = self.results.nodes(sink, keys.folded, each)
             each, own = pa.concat_tables([each, nodes]), together(own, nodes)
         state = self._state(sink, keys, own, kept)
         if fired is None:
@@ -198,27 +199,9 @@ class Firings:
         pieces = needed(sink, whole.keys, some.pieces, beside=whole.pieces)
         return self._taken(sink, some.keys, self.results.one_each(sink, [pieces]))
 
-    def _newest(self, sink: FiringSink, parts: Sequence[pa.Table], kept: Kept | None) -> pa.Table | None:
-        """What each key keeps after these rows, with `AS_OF`; None when no key keeps anything."""
-        found = [] if kept is None else [kept.keys]
-        for number, part in enumerate(parts):
-            of_keys = picked(part, ROW, KEY).select([*sink.keys, TOLD])
-            stamp = pa.repeat(pa.scalar(self._stamp + number, pa.int64()), of_keys.num_rows)
-            columns = {**{k: of_keys[k] for k in sink.keys}, AS_OF: stamp, KEPT: states(of_keys[TOLD])}
-            found.append(pa.table(columns))
-        if not found:
-            return None
-        return newest_of(pa.concat_tables(found, promote_options="permissive"), sink.keys, AS_OF)
-
-    def _old(self, sink: FiringSink, keys: pa.Table, kept: Kept | None) -> pa.Table | None:
+    def _old(self, sink: FiringSink, keys: OrderedKeys, kept: Kept | None) -> pa.Table | None:
         """The pieces that there were before of the keys that this batch has folded: only these keys fire."""
-        if kept is None:
-            return None
-        return kept.pieces.take(pa.array(with_key_of(kept.pieces, self._touched(keys), sink.keys)))
-
-    def _touched(self, keys: pa.Table) -> pa.Table:
-        """The keys that this batch has folded."""
-        return keys.filter(pc.greater_equal(keys[AS_OF], self._stamp))
+        return None if kept is None else _of_keys(kept.pieces, keys.folded, sink)
 
     @property
     def _stamp(self) -> int:
@@ -234,50 +217,37 @@ class Firings:
         before, clock = self.plan.position.watermark, micros(self.plan.clock)
         return History(epochs=(Epoch(self.plan.batch_id, Moment(before, clock), Moment(after, clock)),))
 
-    @staticmethod
-    def _let_time_pass(sink: FiringSink, keys: pa.Table | None, history: History | None) -> pa.Table | None:
+    def _let_time_pass(self, sink: FiringSink, keys: OrderedKeys, history: History | None) -> pa.Table | None:
         """Fold, without records, the keys that wait for a watermark or clock that comes in these batches."""
-        if keys is None or history is None or not waits_for_time(sink.window):
+        if history is None or not waits_for_time(sink.window):
             return None
-        left = waiting(keys)
+        # A history may set the clock back, so its last moment does not say what comes in it.
+        left = keys.everything() if sink.table in self.histories else keys.woken(history.epochs[-1].after)
         if not left.num_rows:
             return None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=sink.keys)
-        return fold.over(left)
+        return fold.over(_waiting(sink, left))
 
-    def _note_lost(self, sink: FiringSink, parts: Sequence[pa.Table]) -> None:
-        """Note how many records came to windows whose trigger had finished."""
+    def _note(self, sink: FiringSink, keys: OrderedKeys, parts: Sequence[pa.Table]) -> None:
+        """Note when the clock is due and when the oldest open window starts, and count the records that were lost."""
+        self.due, self.oldest_open = self.due or {}, self.oldest_open or {}
+        if sink.uses_clock and (due := keys.earliest(CLOCK)) is not None:
+            self.due[sink.table] = due
+        if (since := keys.earliest(SINCE)) is not None:
+            self.oldest_open[sink.table] = since
         if isinstance(sink.window, EventWindows) and sink.window.accept_loss:
-            texts = (text for part in parts for text in picked(part, ROW, KEY)[TOLD].to_pylist())
-            self.lost += sum(_decode(text)["lost"] for text in texts)
+            self.lost += sum(map(lost, parts))
 
-    def _note_due(self, sink: FiringSink, keys: pa.Table | None) -> None:
-        """Note when a window of the clock fires next."""
-        self.due = self.due or {}
-        if keys is None or not sink.uses_clock:
-            return
-        clocks = [_decode(text)["wake"][1] for text in waiting(keys)[KEPT].to_pylist()]
-        if known := [clock for clock in clocks if clock is not None]:
-            self.due[sink.table] = min(known)
-
-    def _state(self, sink: FiringSink, keys: pa.Table, own: pa.Table | None, kept: Kept | None) -> StagedRows | None:
+    def _state(self, sink: FiringSink, keys: OrderedKeys, own: pa.Table | None, kept: Kept | None) -> StagedRows | None:
         """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces.
 
         A backfill adds all that keys keep from now on, for it replaces the state from before; now and then, so does a
         live batch.
         """
         if self._replay is not None or self.writes_anew:
-            keys = keys.filter(keys[KEPT].is_valid())
-            pieces = together(own, kept and kept.pieces)
-            return self._taken(sink, keys, pieces and self.results.one_each(sink, [needed(sink, keys, pieces)]))
-        new = self._touched(keys)
-        # Nothing has to be said of a key that kept nothing before and keeps nothing now.
-        if kept is None or not kept.keys.num_rows:
-            new = new.filter(new[KEPT].is_valid())
-        else:
-            known = np.zeros(new.num_rows, np.bool_)
-            known[with_key_of(new, kept.keys, sink.keys)] = True
-            new = new.filter(pc.or_(new[KEPT].is_valid(), pa.array(known)))
+            every, pieces = keys.everything(), together(own, kept and kept.pieces)
+            return self._taken(sink, every, pieces and self.results.one_each(sink, [needed(sink, every, pieces)]))
+        new = keys.told()
         if own is not None and own.num_rows:
             own = needed(sink, new, own, beside=self._old(sink, keys, kept) if sink.keeps_wholes else None)
         return self._taken(sink, new, own)
@@ -285,6 +255,16 @@ class Firings:
     def _taken(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:
         rows = state_rows(sink, keys, pieces)
         return None if rows is None else self.writers.taken(rows)
+
+
+def _of_keys(rows: pa.Table, others: pa.Table, sink: FiringSink) -> pa.Table:
+    """Those of `rows` whose key is one of `others`."""
+    return rows.take(pa.array(with_key_of(rows, others, sink.keys)))
+
+
+def _waiting(sink: FiringSink, keys: pa.Table) -> pa.Table:
+    """Of the keys that keep something, what a fold takes."""
+    return keys.select([*sink.keys, KEPT]).filter(keys[KEPT].is_valid())
 
 
 def _fold(sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:

@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.engine.aggregate.ordered_fold import KEPT
-from tidemill.engine.publish.ordered_state import Kept, waiting
+from tidemill.engine.publish.ordered_state import Kept
 from tidemill.engine.publish.piece_tree import Merge, PieceTree, descent, size_of, split
 from tidemill.engine.publish.pieces import PieceIndex, Run, together
 
@@ -68,12 +68,12 @@ def needed(sink: FiringSink, keys: pa.Table, pieces: pa.Table, beside: pa.Table 
 
 def is_outgrown(tables: Sequence[tuple[FiringSink, Kept]]) -> bool:
     """Whether most rows of state say what nobody needs any more: they are `TIMES` as many as needed, and `OUTGROWN`."""
-    waits = [(sink, waiting(kept.keys)) for sink, kept in tables]
-    rows, of_keys = sum(kept.rows for _, kept in tables), sum(keys.num_rows for _, keys in waits)
+    rows = sum(kept.rows for _, kept in tables)
+    of_keys: int = sum(kept.keys.num_rows - kept.keys[KEPT].null_count for _, kept in tables)
     if rows <= TIMES * of_keys + OUTGROWN:
         return False
-    needs: int = of_keys + sum(_pieces(sink, keys) for sink, keys in waits)
-    return int(rows) > TIMES * needs + OUTGROWN
+    needs = of_keys + sum(_pieces(sink, kept.keys) for sink, kept in tables)
+    return rows > TIMES * needs + OUTGROWN
 
 
 def _pieces(sink: FiringSink, keys: pa.Table) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.time.watermarks import BEGINNING
 from tidemill.engine.aggregate.aggregate_sql import state_columns
-from tidemill.engine.aggregate.ordered_fold import KEPT, PIECE, RECORD, ROW
+from tidemill.engine.aggregate.ordered_fold import KEPT, KEY, PIECE, RECORD, ROW, TOLD
 from tidemill.engine.publish.pieces import PIECE_ID, newest_of, nullable, picked
 
 AS_OF, STATE = "key_as_of", "key_state"
@@ -19,6 +22,16 @@ AS_OF, STATE = "key_as_of", "key_state"
 A row has either a piece (`PIECE_ID`) or what a key kept; one with neither says that the key keeps nothing any more.
 """
 
+WATERMARK, CLOCK, USED, SINCE = TIMES = ("key_watermark", "key_clock", "key_used", "key_since")
+"""Columns of state, in microseconds: the watermark and the clock that a key waits for, the clock of its last record
+where keys are forgotten, and the start of its oldest window that may still change; null where there is none.
+
+They repeat what the text of a key says, so that no batch has to read the texts of keys that it leaves alone. Instead
+of no watermark a row has `NEVER`; null is in rows of older versions, of which only the text says it.
+"""
+
+NEVER = BEGINNING
+
 _NOWHERE: Mapping[str, pa.Scalar] = {
     "pane_day": pa.scalar(date(1970, 1, 1), pa.date32()),
     "pane_start": pa.scalar(datetime(1970, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")),
@@ -26,9 +39,25 @@ _NOWHERE: Mapping[str, pa.Scalar] = {
 """Ordered windows are no panes of event time: all state lies in one place."""
 
 
+class _State(msgspec.Struct, gc=False):
+    used: int | None = None
+
+
+class _Told(msgspec.Struct, gc=False):
+    """Of what is told of a key, when it must be looked at, and how many records it lost."""
+
+    wake: tuple[int | None, int | None]
+    state: _State | None = None
+    since: int | None = None
+    lost: int = 0
+
+
+_told = msgspec.json.Decoder(_Told).decode
+
+
 @dataclass(frozen=True)
 class Kept:
-    """The state of an ordered sink before a batch: what keys kept, with `AS_OF` and `KEPT`, and rows of pieces.
+    """The state of an ordered sink before a batch: what keys kept, with `AS_OF`, `TIMES` and `KEPT`, and its pieces.
 
     `rows` is the number of rows that were read.
     """
@@ -40,17 +69,34 @@ class Kept:
     @staticmethod
     def of(sink: FiringSink, rows: pa.Table) -> Kept:
         """What rows of state say: the newest of each key, and all pieces."""
-        of_keys = rows.filter(rows[PIECE_ID].is_null()).select([*sink.keys, AS_OF, STATE])
-        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, KEPT]), sink.keys, AS_OF)
-        pieces = rows.filter(rows[PIECE_ID].is_valid()).select([*sink.keys, PIECE_ID, *state_columns(sink)])
-        return Kept(keys, pieces, rows.num_rows)
+        of_piece = rows[PIECE_ID].is_valid()
+        pieces = rows.select([*sink.keys, PIECE_ID, *state_columns(sink)]).filter(of_piece)
+        for name in TIMES:
+            if name not in rows.column_names:
+                rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()))
+        of_keys = rows.select([*sink.keys, AS_OF, *TIMES, STATE]).filter(pc.invert(of_piece))
+        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, *TIMES, KEPT]), sink.keys, AS_OF)
+        return Kept(_with_times(keys), pieces, rows.num_rows)
+
+
+def told_keys(sink: FiringSink, found: pa.Table, stamp: int) -> pa.Table:
+    """What a fold told of keys, as `Kept.keys` has it."""
+    of_keys = picked(found, ROW, KEY).select([*sink.keys, TOLD])
+    texts = [None if text.startswith('{"state":null') else text for text in of_keys[TOLD].to_pylist()]
+    columns = {AS_OF: pa.repeat(pa.scalar(stamp, pa.int64()), of_keys.num_rows), **_times(texts)}
+    return pa.table({**{k: of_keys[k] for k in sink.keys}, **columns, KEPT: pa.array(texts, pa.string())})
+
+
+def lost(found: pa.Table) -> int:
+    """How many records a fold lost, because they came to windows whose trigger had finished."""
+    return sum(_told(text).lost for text in picked(found, ROW, KEY)[TOLD].to_pylist())
 
 
 def state_rows(sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> pa.Table | None:
     """Rows of state that say what `keys` keep, and those of pieces; None if there are none."""
     if not keys.num_rows and (pieces is None or not pieces.num_rows):
         return None
-    of_keys = pa.table({**{k: keys[k] for k in sink.keys}, AS_OF: keys[AS_OF], STATE: keys[KEPT]})
+    of_keys = keys.select([*sink.keys, AS_OF, *TIMES, KEPT]).rename_columns([*sink.keys, AS_OF, *TIMES, STATE])
     parts = [of_keys] if pieces is None else [of_keys, pieces]
     rows = nullable(pa.concat_tables(parts, promote_options="permissive"))
     for name, value in reversed(list(_NOWHERE.items())):
@@ -58,17 +104,28 @@ def state_rows(sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> pa.
     return rows
 
 
-def waiting(keys: pa.Table) -> pa.Table:
-    """The keys that keep something, without `AS_OF`."""
-    return keys.filter(keys[KEPT].is_valid()).drop_columns([AS_OF])
-
-
-def states(texts: pa.ChunkedArray) -> pa.Array:
-    """What keys keep; null for those that keep nothing."""
-    return pa.array([None if text.startswith('{"state":null') else text for text in texts.to_pylist()], pa.string())
-
-
 def new_pieces(sink: FiringSink, found: pa.Table) -> pa.Table:
     """The aggregates of the pieces of a batch, as rows of state."""
     names = [*sink.keys, PIECE, *state_columns(sink)]
     return picked(found, ROW, RECORD).select(names).rename_columns([*sink.keys, PIECE_ID, *state_columns(sink)])
+
+
+def _with_times(keys: pa.Table) -> pa.Table:
+    """The keys with all of `TIMES`, from their texts where an older version wrote one of them."""
+    if not pc.any(pc.and_(keys[KEPT].is_valid(), keys[WATERMARK].is_null())).as_py():
+        return keys
+    for name, column in _times(keys[KEPT].to_pylist()).items():
+        keys = keys.set_column(keys.column_names.index(name), name, column)
+    return keys
+
+
+def _times(texts: Iterable[str | None]) -> Mapping[str, pa.Array]:
+    """The columns `TIMES` of what keys keep."""
+    found: dict[str, list[int | None]] = {name: [] for name in TIMES}
+    for told in (None if text is None else _told(text) for text in texts):
+        watermark, clock = (None, None) if told is None else told.wake
+        used = None if told is None or told.state is None else told.state.used
+        since = None if told is None else told.since
+        for name, value in zip(TIMES, (NEVER if watermark is None else watermark, clock, used, since), strict=True):
+            found[name].append(value)
+    return {name: pa.array(values, pa.int64()) for name, values in found.items()}

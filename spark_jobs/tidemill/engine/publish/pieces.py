@@ -17,8 +17,9 @@ def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
     """For each key, the row with the greatest value of a column of whole numbers."""
     numbers = numbered(rows, keys)
     order = np.lexsort((np.asarray(rows[column]), numbers))
-    last = np.append(numbers[order][1:] != numbers[order][:-1], True)[: len(order)]
-    return rows.take(pa.array(order[last]))
+    newest = np.zeros(len(order), np.bool_)
+    newest[order[np.append(numbers[order][1:] != numbers[order][:-1], True)[: len(order)]]] = True
+    return rows.filter(pa.array(newest))
 
 
 PIECE_ID = "piece_id"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.plan.open_sessions import OpenSessions
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import OpenSessions, Position
+from tidemill.core.plan.position import Position
 from tidemill.core.repair.state_retention import forgotten_sessions
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END

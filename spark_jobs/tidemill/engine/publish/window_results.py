@@ -13,8 +13,9 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.amendments import Fold
 from tidemill.core.plan.backfill_job import Backfill
+from tidemill.core.plan.open_sessions import OpenSessions
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import OpenSessions, Position
+from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.watermarks import END

@@ -1,0 +1,86 @@
+"""What the keys of a table of firings keep in the course of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.ordered.records import Moment
+from tidemill.engine.aggregate.ordered_fold import KEPT
+from tidemill.engine.publish.ordered_state import AS_OF, CLOCK, NEVER, USED, WATERMARK, Kept, told_keys
+from tidemill.engine.publish.pieces import newest_of
+from tidemill.tables.keys import with_key_of
+
+
+@dataclass(frozen=True)
+class OrderedKeys:
+    """What keys kept `before` a batch, which of them it has left alone, and what it has `folded`, by key.
+
+    The work of a batch follows what it folds: of all others it looks only at numbers.
+    """
+
+    sink: FiringSink
+    before: pa.Table
+    left_alone: npt.NDArray[np.bool_]
+    folded: pa.Table
+
+    @staticmethod
+    def of(sink: FiringSink, kept: Kept | None, parts: Sequence[pa.Table], stamp: int) -> OrderedKeys | None:
+        """What is there once these parts are folded, with one `AS_OF` after the other; None if there is nothing."""
+        told = [told_keys(sink, part, stamp + number) for number, part in enumerate(parts)]
+        if kept is None and not told:
+            return None
+        before = told[0].slice(0, 0) if kept is None else kept.keys
+        keys = OrderedKeys(sink, before, np.ones(before.num_rows, np.bool_), before.slice(0, 0))
+        for part in told:
+            keys = keys.then(part)
+        return keys
+
+    def then(self, told: pa.Table) -> OrderedKeys:
+        """The same after a further fold, with a greater `AS_OF`."""
+        left = self.left_alone.copy()
+        left[with_key_of(self.before, told, self.sink.keys)] = False
+        both = pa.concat_tables([self.folded, told.cast(self.folded.schema)]) if self.folded.num_rows else told
+        return replace(self, left_alone=left, folded=newest_of(both, self.sink.keys, AS_OF))
+
+    def everything(self) -> pa.Table:
+        """What all keys keep that keep something."""
+        return _keeping(pa.concat_tables([self._others, self.folded], promote_options="permissive"))
+
+    def told(self) -> pa.Table:
+        """What state does not say yet. Nothing has to be said of a key that kept nothing and keeps nothing."""
+        told = self.folded[KEPT].is_valid().to_numpy().copy()
+        told[with_key_of(self.folded, self.before.filter(pa.array(~self.left_alone)), self.sink.keys)] = True
+        return self.folded.filter(pa.array(told))
+
+    def earliest(self, column: str) -> int | None:
+        """The least value of one of the `TIMES`, over all keys; None if there is none."""
+        found = [pc.min(rows[column]).as_py() for rows in (self._others, self.folded)]
+        return min((value for value in found if value is not None), default=None)
+
+    def woken(self, after: Moment) -> pa.Table:
+        """The keys that wait for a watermark or a clock that has come."""
+        parts = [_keeping(rows.filter(self._wakes(rows, after))) for rows in (self._others, self.folded)]
+        return pa.concat_tables(parts, promote_options="permissive")
+
+    @property
+    def _others(self) -> pa.Table:
+        return self.before if self.left_alone.all() else self.before.filter(pa.array(self.left_alone))
+
+    def _wakes(self, rows: pa.Table, after: Moment) -> pa.ChunkedArray:
+        comes = pc.and_(pc.not_equal(rows[WATERMARK], NEVER), pc.less_equal(rows[WATERMARK], after.watermark))
+        wakes = pc.or_(comes, pc.fill_null(pc.less_equal(rows[CLOCK], after.clock), False))
+        if (timeout := self.sink.timeout) is None:
+            return wakes
+        # The time of a key begins when it is first looked at, if nobody noted when its last record came.
+        return pc.or_(wakes, pc.fill_null(pc.less(rows[USED], after.clock - timeout), True))
+
+
+def _keeping(keys: pa.Table) -> pa.Table:
+    return keys.filter(keys[KEPT].is_valid())

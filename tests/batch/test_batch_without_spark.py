@@ -68,6 +68,7 @@ EARLY = "trigger=AfterWatermark(early=AfterCount(1), late=AfterCount(1)), accumu
 FIRINGS = {
     "TumblingBuffer(CountPolicy(3))": "",
     "TumblingBuffer(CountPolicy(3), idle_timeout='61 s')": "",
+    "TumblingBuffer(CountPolicy(3), most_keys=1)": "",
     "SlidingBuffer(CountPolicy(4), CountPolicy(2))": "",
     "TumblingBuffer(PunctuationPolicy('marker'))": "",
     'TumblingBuffer(TimePolicy("10 s"))': "",

@@ -12,7 +12,7 @@ import pytest
 
 from tidemill.core.ordered.records import Moment
 from tidemill.engine.publish.ordered_keys import OrderedKeys
-from tidemill.engine.publish.ordered_state import CLOCK, NEVER, SINCE, TIMES, WATERMARK, Kept, state_rows
+from tidemill.engine.publish.ordered_state import CLOCK, LOOKS, NEVER, SINCE, WATERMARK, Kept, state_rows
 
 USERS = [*"abcdefgh", None]
 Told = dict[Any, Any]
@@ -29,6 +29,7 @@ def drawn(draw: random.Random) -> Told:
         wake = [draw.choice([None, draw.randint(0, 20)]) for _ in range(2)]
         state = {"machine": "m", "n": draw.randint(0, 9), **draw.choice([{}, {"used": draw.randint(0, 20)}])}
         told = {"state": state, "wake": wake, "lost": draw.randint(0, 3), "since": draw.choice([None, 7, 8])}
+        told |= draw.choice([{}, {"last": draw.randint(0, 5)}])
         found[user] = told if draw.random() < 0.7 else None
     return found
 
@@ -48,7 +49,7 @@ def folded(told: Told) -> pa.Table:
 def in_state(sink: Any, keys: pa.Table) -> pa.Table:
     """Rows of state that say it."""
     rows = state_rows(sink, keys, None)
-    rows = rows if rows is not None else keys.rename_columns(["user", "key_as_of", *TIMES, "key_state"])
+    rows = rows if rows is not None else keys.rename_columns(["user", "key_as_of", *LOOKS, "key_state"])
     return rows.append_column("piece_id", pa.nulls(rows.num_rows, pa.int64()))
 
 
@@ -75,7 +76,7 @@ def test_a_batch_knows_of_all_keys_what_it_would_know_had_it_looked_at_each(seed
     assert first is not None
     state = in_state(sink, first.folded)
     if older:
-        state = state.drop_columns(list(TIMES))
+        state = state.drop_columns(list(LOOKS))
     keys = OrderedKeys.of(sink, Kept.of(sink, state), [folded(parts[2])], 20)
     assert keys is not None
     keys = keys.then(OrderedKeys.of(sink, None, [folded(parts[3])], 21).folded)  # type: ignore[union-attr]
@@ -92,6 +93,14 @@ def test_a_batch_knows_of_all_keys_what_it_would_know_had_it_looked_at_each(seed
     for after in (Moment(4, 18), Moment(18, 4), Moment(0, 0), Moment(20, 20)):
         woken = {user: told for user, told in everything.items() if wakes(told, after, sink.timeout)}
         assert as_dict(keys.woken(after)) == woken
+    for most in (None, 0, 1, 3, 9):
+        less = keys.at_most(most, 22)
+        oldest = sorted(everything, key=lambda u: (everything[u].get("last", -1), u is not None, u or ""))
+        gone = set(oldest[: max(0, len(oldest) - (len(oldest) if most is None else most))])
+        assert as_dict(less.everything()) == {u: told for u, told in everything.items() if u not in gone}
+        assert as_dict(less.told()).keys() == as_dict(keys.told()).keys() - (gone - before.keys()) | (
+            gone & before.keys()
+        )
 
 
 def test_no_watermark_to_wait_for_is_no_null_because_null_is_of_older_versions() -> None:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from machine.tiny_rows import LONG, Row, of_key, partial_columns, partials, place_of
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.engine.aggregate.ordered_fold import OrderedFold
 from tidemill.engine.publish.firings import Firings
 
 
@@ -28,8 +27,7 @@ def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table
     if kept is not None:
         old = kept.keys.filter(kept.keys["_kept"].is_valid()).select([*sink.keys, "_kept"])
         table = pa.concat_tables([table, old], promote_options="permissive")
-    history, marked = firings.history(sink), sink.marker is not None
-    fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=own, marked=marked)
+    fold = firings.fold(sink, own, firings.history(sink))
     sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     for row in fold.over(table).to_pylist():
         found = sums[row["_row"], *(row[key] for key in sink.keys), row["_piece"], row["_told"]]

@@ -258,6 +258,17 @@ def _idle_keys() -> Pipeline:
     return pipeline
 
 
+def _surplus_keys() -> Pipeline:
+    with Pipeline("surplus_keys", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts").key_by("shop")
+        for name, buffer in (
+            ("few_hundreds", TumblingBuffer(CountPolicy(100), most_keys=10)),
+            ("few_tens", SlidingBuffer(CountPolicy(10), idle_timeout="1 day", most_keys=20)),
+        ):
+            orders.window(buffer).aggregate(n=Count()).publish(name, contract=name)
+    return pipeline
+
+
 def _triggers() -> Pipeline:
     early = AfterAny(AfterCount(10), AfterAll(AfterCount(5), AfterProcessingTime("1 minute")))
     late = AfterEach(AfterCount(1), Repeatedly(AfterCount(10)))
@@ -296,14 +307,17 @@ def _told_watermarks() -> Pipeline:
 
 _NEWER = (
     *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
-    *(_around_records, _watermark_of_another, _idle_keys, _updated_rows),
+    *(_around_records, _watermark_of_another, _idle_keys, _surplus_keys, _updated_rows),
 )
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
     "daily": a_table("daily", "window_start", "window_end", "n"),
     **{name: a_table(name, "shop", "n") for name in ("so_far", "each_hour")},
-    **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed", "hundreds", "tens")},
+    **{
+        name: a_table(name, "shop", "n")
+        for name in ("last_hundred", "closed", "hundreds", "tens", "few_hundreds", "few_tens")
+    },
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("told", "follows")},

@@ -28,6 +28,7 @@ def check_firings(where: str, sink: FiringSink, every: timedelta) -> None:
     if sink.retracts:
         _check_exact(where, sink)
     _check_timeout(where, sink, every)
+    _check_keys(where, sink)
     _check_period(where, sink, every)
     if sink.contract.primary_key and not sink.replaces:
         _check_key(where, sink)
@@ -129,6 +130,19 @@ def _check_timeout(where: str, sink: FiringSink, every: timedelta) -> None:
             f"{where}: idle_timeout of {sink.declared} is not longer than the time from one batch to the next, "
             f"{show_duration(every)}: keys with a record in each batch would be forgotten in between",
             fix="write a longer idle_timeout: longer than pauses and outages, too, that a key must survive",
+        )
+
+
+def _check_keys(where: str, sink: FiringSink) -> None:
+    """Refuse to bound the number of keys where all records have the same one.
+
+    Raises:
+        DeclarationError: there is no key.
+    """
+    if sink.most_keys is not None and not sink.keys:
+        raise DeclarationError(
+            f"{where}: most_keys is {sink.most_keys:,}, and all records have the same key",
+            fix="leave out most_keys, or write key_by(...) before window(...)",
         )
 
 

@@ -1,4 +1,4 @@
-"""The columns of a table of firings that say which firing a row is."""
+"""The columns of a table of firings that say which firing a row is, and those that only its state has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemill.core.contract.schema import Scalar
+
+OWN_COLUMNS = frozenset(
+    {
+        *("piece_id", "key_as_of", "key_watermark", "key_clock", "key_used", "key_since", "key_last", "key_state"),
+        *("_row", "_piece", "_told", "_value", "_marker", "_kept"),
+        *("_firing", "_start", "_end", "_timing", "_index", "_last", "_operation"),
+    }
+)
+"""Columns of rows while they are folded, and of state. What windows need of the rows must have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,15 +29,6 @@ from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import duration, micros
 from tidemill.core.time.windows import WindowSpec
 
-OWN_COLUMNS = frozenset(
-    {
-        *("piece_id", "key_as_of", "key_watermark", "key_clock", "key_used", "key_since", "key_state"),
-        *("_row", "_piece", "_told", "_value", "_marker", "_kept"),
-        *("_firing", "_start", "_end", "_timing", "_index", "_last", "_operation"),
-    }
-)
-"""Columns of rows while they are folded, and of state. What windows need of the rows must have other names."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringSink:
@@ -155,6 +146,11 @@ class FiringSink:
         return self.window.timeout if isinstance(self.window, TumblingBuffer | SlidingBuffer) else None
 
     @property
+    def most_keys(self) -> int | None:
+        """How many keys may keep something after a batch; None if there is no bound."""
+        return self.window.most_keys if isinstance(self.window, TumblingBuffer | SlidingBuffer) else None
+
+    @property
     def attribute(self) -> str | None:
         """The column that a delta compares: a record without a value of it joins no window."""
         found = [each for each in policies_of(self.window) if isinstance(each, DeltaPolicy | DeltaEvictor)]
@@ -172,7 +168,7 @@ class FiringSink:
         aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
         declared = self.declared
         if isinstance(declared, TumblingBuffer | SlidingBuffer):
-            declared = replace(declared, idle_timeout=None)
+            declared = replace(declared, idle_timeout=None, most_keys=None)
         parts: dict[str, object] = {"keys": list(self.keys), "window": encoded(declared), **aggregates}
         if isinstance(self.window, EventWindows):
             evictor = self.window.evictor
@@ -184,7 +180,8 @@ class FiringSink:
     def timing(self) -> Mapping[str, object]:
         """What else decides when windows fire; keys can go on after a change of it, but earlier firings were others."""
         if not isinstance(self.window, EventWindows):
-            return {} if self.timeout is None else {"idle timeout": self.timeout}
+            forgets = {"idle timeout": self.timeout, "most keys": self.most_keys}
+            return {name: value for name, value in forgets.items() if value is not None}
         lateness = micros(self.allowed_lateness)
         return {"allowed lateness": lateness, "fires on time without new records": self.window.empty_on_time}
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill.core.bind.firing_checks import check_firings
-from tidemill.core.bind.firing_columns import FiringColumns
-from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringSink
+from tidemill.core.bind.firing_columns import OWN_COLUMNS, FiringColumns
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.schema import Array, DataType, Object, Scalar, spark_type
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
-from tidemill.core.given import check_flag
+from tidemill.core.given import check_flag, check_whole
 from tidemill.core.ordered.policies import (
     CountPolicy,
     DeltaPolicy,
@@ -15,6 +15,9 @@ from tidemill.core.ordered.policies import (
     TimePolicy,
 )
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration
+
+MOST_KEYS = 10_000_000
+"""The greatest number of keys that `most_keys` may allow: drivers hold what all keys keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +35,18 @@ class TumblingBuffer:
             batch would fire more than 10,000 in a row for a key, it fires none of these: the key was idle.
         idle_timeout: a key without records for longer than this, by the clock of batches, is forgotten, with what its
             buffer holds. None: no key is.
+        most_keys: after a batch, at most so many keys keep something, from 1 to 10,000,000. Of more, those are
+            forgotten whose last record came first, with what their buffers hold. None: all are kept.
 
     Raises:
         DeclarationError: that is no policy, or only windows of time could be empty; or the timeout is no such duration,
-            or not one for this policy.
+            or not one for this policy; or that is no such number of keys, or no key keeps anything after a batch.
     """
 
     flush: Policy
     emit_empty: bool = False
     idle_timeout: str | timedelta | None = None
+    most_keys: int | None = None
 
     def __post_init__(self) -> None:
         _check_policy(self.flush, "flush")
@@ -53,6 +59,9 @@ class TumblingBuffer:
         by_clock = isinstance(self.flush, TimePolicy) and self.flush.uses_clock and not self.emit_empty
         ends = by_clock or self.flush == CountPolicy(1)
         object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.flush, ends=ends))
+        _check_most(self.most_keys)
+        if self.most_keys is not None and self.flush == CountPolicy(1):
+            raise DeclarationError(f"no key keeps anything in a buffer by {self.flush}", fix="leave out most_keys")
 
     @property
     def timeout(self) -> int | None:
@@ -61,7 +70,7 @@ class TumblingBuffer:
 
     def __str__(self) -> str:
         empty = ", also empty" if self.emit_empty else ""
-        return f"tumbling by {self.flush}{empty}{_forgotten(self.idle_timeout)}"
+        return f"tumbling by {self.flush}{empty}{_forgotten(self.idle_timeout, self.most_keys)}"
 
 
 _EACH_RECORD = CountPolicy(1)
@@ -83,15 +92,18 @@ class SlidingBuffer:
         trigger: the trigger policy; by default each record triggers.
         idle_timeout: a key without records for longer than this, by the clock of batches, is forgotten, with what its
             buffer holds. None: no key is.
+        most_keys: after a batch, at most so many keys keep something, from 1 to 10,000,000. Of more, those are
+            forgotten whose last record came first, with what their buffers hold. None: all are kept.
 
     Raises:
         DeclarationError: that is no policy, or the two do not go together; or the timeout is no such duration, or not
-            one for these policies.
+            one for these policies; or that is no such number of keys.
     """
 
     evict: Policy
     trigger: Policy = _EACH_RECORD
     idle_timeout: str | timedelta | None = None
+    most_keys: int | None = None
 
     def __post_init__(self) -> None:
         for name, policy in (("evict", self.evict), ("trigger", self.trigger)):
@@ -115,6 +127,7 @@ class SlidingBuffer:
             )
         ends = isinstance(self.evict, TimePolicy) and self.evict.uses_clock
         object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.evict, self.trigger, ends=ends))
+        _check_most(self.most_keys)
 
     @property
     def timeout(self) -> int | None:
@@ -122,7 +135,8 @@ class SlidingBuffer:
         return None if self.idle_timeout is None else micros(duration(self.idle_timeout))
 
     def __str__(self) -> str:
-        return f"sliding, evict by {self.evict}, trigger by {self.trigger}{_forgotten(self.idle_timeout)}"
+        forgotten = _forgotten(self.idle_timeout, self.most_keys)
+        return f"sliding, evict by {self.evict}, trigger by {self.trigger}{forgotten}"
 
 
 def _check_policy(policy: object, name: str) -> None:
@@ -158,5 +172,11 @@ def _timeout(given: str | timedelta | None, *policies: Policy, ends: bool) -> ti
     return timeout
 
 
-def _forgotten(timeout: str | timedelta | None) -> str:
-    return "" if timeout is None else f", a key forgotten after {show_duration(duration(timeout))} without records"
+def _check_most(keys: int | None) -> None:
+    if keys is not None:
+        check_whole(keys, "most_keys", 1, MOST_KEYS)
+
+
+def _forgotten(timeout: str | timedelta | None, most: int | None) -> str:
+    idle = "" if timeout is None else f", a key forgotten after {show_duration(duration(timeout))} without records"
+    return idle if most is None else f"{idle}, of {most:,} keys at most"

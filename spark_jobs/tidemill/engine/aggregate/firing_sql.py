@@ -14,7 +14,8 @@ from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.sketches import ORDER
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results
-from tidemill.engine.aggregate.ordered_fold import KEPT, MARKER, PIECE, ROW, TOLD, VALUE, OrderedFold
+from tidemill.engine.aggregate.fold_rows import KEPT, MARKER, PIECE, ROW, TOLD, VALUE
+from tidemill.engine.aggregate.ordered_fold import OrderedFold
 from tidemill.engine.native.statement import run
 from tidemill.engine.read.fitted import fitted
 from tidemill.engine.spark.query import ROWS
@@ -109,7 +110,8 @@ def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold:
         whole = whole.unionByName(kept, allowMissingColumns=True)
     else:
         whole = whole.selectExpr("*", renamed("CAST(NULL AS STRING)", KEPT))
-    by_key = whole.repartition(*map(quoted, sink.keys)) if sink.keys else whole.coalesce(1)
+    alone = sink.keys and not fold.together
+    by_key = whole.repartition(*map(quoted, sink.keys)) if alone else whole.coalesce(1)
     told = {ROW: Scalar.INTEGER, PIECE: Scalar.LONG, TOLD: Scalar.STRING}
     fields = (*fields_of(rows.select(*map(quoted, left))), *(Field(name=name, type=of) for name, of in told.items()))
     folded = by_key.mapInArrow(_plain(fold), ddl(fields))

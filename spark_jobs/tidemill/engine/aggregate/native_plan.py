@@ -20,10 +20,10 @@ from tidemill.engine.aggregate.aggregate_sql import partials_of
 from tidemill.engine.aggregate.branches import HIDDEN, Branch, branch_out, branches_of, columns_of
 from tidemill.engine.aggregate.counting import Counter
 from tidemill.engine.aggregate.firing_sql import columns_folded, columns_left, grouped_pieces, of_no_piece
+from tidemill.engine.aggregate.fold_rows import PIECE, ROW, TOLD
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass, Stretches
 from tidemill.engine.aggregate.native_strays import LateRows, Strays, is_written
-from tidemill.engine.aggregate.ordered_fold import PIECE, ROW, TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.native.statement import run
 from tidemill.engine.native.translation import Translation, translated

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.engine.aggregate.ordered_fold import TOLD
+from tidemill.engine.aggregate.fold_rows import TOLD
 from tidemill.engine.storage.chains import numbered
 from tidemill.tables.keys import with_key_of
 

@@ -15,7 +15,7 @@ from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, merged_firings, nothing_folded
-from tidemill.engine.aggregate.ordered_fold import TOLD
+from tidemill.engine.aggregate.fold_rows import TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.kept_pieces import FEW, few_of, nodes_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -24,8 +24,9 @@ from tidemill.core.repair.replaying import is_readable
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.epochs import Epoch, History
 from tidemill.engine.aggregate.firing_sql import columns_left, folded_here, folded_rows
-from tidemill.engine.aggregate.ordered_fold import FIRING as FIRES
-from tidemill.engine.aggregate.ordered_fold import KEPT, ROW, TOLD, OrderedFold
+from tidemill.engine.aggregate.fold_rows import FIRING as FIRES
+from tidemill.engine.aggregate.fold_rows import KEPT, ROW, TOLD
+from tidemill.engine.aggregate.ordered_fold import OrderedFold
 from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.kept_pieces import is_outgrown, needed
@@ -129,19 +130,32 @@ class Firings:
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
-        fold = _fold(sink, columns_left(sink, rows.columns), history or self.history(sink))
+        fold = self.fold(sink, columns_left(sink, rows.columns), history or self.history(sink))
+        fold = fold if history is None else replace(fold, most=sink.most_keys)
         old = None if kept is None else _waiting(sink, kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
 
     def folded_here(self, sink: FiringSink, rows: pa.Table) -> pa.Table | None:
         """What `job` gives, of records that this process has; None if Spark has to aggregate their pieces."""
-        kept, fold = self.kept(sink), _fold(sink, columns_left(sink, rows.column_names), self.history(sink))
+        kept, fold = self.kept(sink), self.fold(sink, columns_left(sink, rows.column_names), self.history(sink))
         if kept is None:
             return folded_here(rows, None, sink, fold)
         # Time passes for the others after the records, unless a history has both.
         keys = kept.keys if sink.table in self.histories else _of_keys(kept.keys, rows, sink)
         return folded_here(rows, _waiting(sink, keys), sink, fold)
+
+    def fold(self, sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
+        """The fold of records with these columns. Surplus keys of a batch are forgotten later, once its time passed."""
+        return OrderedFold(
+            keys=sink.keys,
+            window=sink.window,
+            history=history,
+            columns=columns,
+            marked=sink.marker is not None,
+            together=sink.most_keys is not None,
+            most=sink.most_keys if sink.table in self.histories else None,
+        )
 
     def history(self, sink: FiringSink) -> History:
         """The batches whose records the plan folds.
@@ -165,6 +179,8 @@ class Firings:
         if passed is not None:
             parts.append(passed)
             keys = keys.then(told_keys(sink, passed, self._stamp + 1))
+        if sink.table not in self.histories:
+            keys = keys.at_most(sink.most_keys, self._stamp + 1)
         self._note(sink, keys, parts)
         own = None if found is None else new_pieces(sink, found)
         fired = Fired.of(sink, [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts])
@@ -225,8 +241,7 @@ class Firings:
         left = keys.everything() if sink.table in self.histories else keys.woken(history.epochs[-1].after)
         if not left.num_rows:
             return None
-        fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=sink.keys)
-        return fold.over(_waiting(sink, left))
+        return self.fold(sink, sink.keys, history).over(_waiting(sink, left))
 
     def _note(self, sink: FiringSink, keys: OrderedKeys, parts: Sequence[pa.Table]) -> None:
         """Note when the clock is due and when the oldest open window starts, and count the records that were lost."""
@@ -265,8 +280,3 @@ def _of_keys(rows: pa.Table, others: pa.Table, sink: FiringSink) -> pa.Table:
 def _waiting(sink: FiringSink, keys: pa.Table) -> pa.Table:
     """Of the keys that keep something, what a fold takes."""
     return keys.select([*sink.keys, KEPT]).filter(keys[KEPT].is_valid())
-
-
-def _fold(sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
-    marked = sink.marker is not None
-    return OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)

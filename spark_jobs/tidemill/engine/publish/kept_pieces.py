@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.engine.aggregate.ordered_fold import KEPT
+from tidemill.engine.aggregate.fold_rows import KEPT
 from tidemill.engine.publish.ordered_state import Kept
 from tidemill.engine.publish.piece_tree import Merge, PieceTree, descent, size_of, split
 from tidemill.engine.publish.pieces import PieceIndex, Run, together

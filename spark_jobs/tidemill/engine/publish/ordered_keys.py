@@ -12,8 +12,18 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.ordered.records import Moment
-from tidemill.engine.aggregate.ordered_fold import KEPT
-from tidemill.engine.publish.ordered_state import AS_OF, CLOCK, NEVER, USED, WATERMARK, Kept, told_keys
+from tidemill.engine.aggregate.fold_rows import KEPT, sorted_by
+from tidemill.engine.publish.ordered_state import (
+    AS_OF,
+    CLOCK,
+    LAST,
+    NEVER,
+    SINCE,
+    USED,
+    WATERMARK,
+    Kept,
+    told_keys,
+)
 from tidemill.engine.publish.pieces import newest_of
 from tidemill.tables.keys import with_key_of
 
@@ -49,6 +59,20 @@ class OrderedKeys:
         both = pa.concat_tables([self.folded, told.cast(self.folded.schema)]) if self.folded.num_rows else told
         return replace(self, left_alone=left, folded=newest_of(both, self.sink.keys, AS_OF))
 
+    def at_most(self, most: int | None, stamp: int) -> OrderedKeys:
+        """The same once surplus keys are forgotten, in the order of their last records."""
+        every = self.everything()
+        if most is None or every.num_rows <= most:
+            return self
+        gone = every.take(sorted_by(every, [LAST, *self.sink.keys])[: every.num_rows - most])
+        nothing = {AS_OF: stamp, WATERMARK: NEVER, CLOCK: None, USED: None, SINCE: None, LAST: None, KEPT: None}
+        for name, value in nothing.items():
+            column = pa.repeat(pa.scalar(value, every.schema.field(name).type), gone.num_rows)
+            gone = gone.set_column(gone.column_names.index(name), name, column)
+        left = np.ones(self.folded.num_rows, np.bool_)
+        left[with_key_of(self.folded, gone, self.sink.keys)] = False
+        return replace(self, folded=self.folded.filter(pa.array(left))).then(gone)
+
     def everything(self) -> pa.Table:
         """What all keys keep that keep something."""
         return _keeping(pa.concat_tables([self._others, self.folded], promote_options="permissive"))
@@ -60,7 +84,7 @@ class OrderedKeys:
         return self.folded.filter(pa.array(told))
 
     def earliest(self, column: str) -> int | None:
-        """The least value of one of the `TIMES`, over all keys; None if there is none."""
+        """The least value of one of `LOOKS`, over all keys; None if there is none."""
         found = [pc.min(rows[column]).as_py() for rows in (self._others, self.folded)]
         return min((value for value in found if value is not None), default=None)
 

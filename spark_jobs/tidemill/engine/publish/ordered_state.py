@@ -13,7 +13,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.time.watermarks import BEGINNING
 from tidemill.engine.aggregate.aggregate_sql import state_columns
-from tidemill.engine.aggregate.ordered_fold import KEPT, KEY, PIECE, RECORD, ROW, TOLD
+from tidemill.engine.aggregate.fold_rows import KEPT, KEY, PIECE, RECORD, ROW, TOLD
 from tidemill.engine.publish.pieces import PIECE_ID, newest_of, nullable, picked
 
 AS_OF, STATE = "key_as_of", "key_state"
@@ -22,9 +22,10 @@ AS_OF, STATE = "key_as_of", "key_state"
 A row has either a piece (`PIECE_ID`) or what a key kept; one with neither says that the key keeps nothing any more.
 """
 
-WATERMARK, CLOCK, USED, SINCE = TIMES = ("key_watermark", "key_clock", "key_used", "key_since")
-"""Columns of state, in microseconds: the watermark and the clock that a key waits for, the clock of its last record
-where keys are forgotten, and the start of its oldest window that may still change; null where there is none.
+WATERMARK, CLOCK, USED, SINCE, LAST = LOOKS = ("key_watermark", "key_clock", "key_used", "key_since", "key_last")
+"""Columns of state. In microseconds: the watermark and the clock that a key waits for, the clock of its last record
+where idle keys are forgotten, and the start of its oldest window that may still change. Where surplus keys are
+forgotten, a number that says which record of all keys its last one was. Null where there is none.
 
 They repeat what the text of a key says, so that no batch has to read the texts of keys that it leaves alone. Instead
 of no watermark a row has `NEVER`; null is in rows of older versions, of which only the text says it.
@@ -44,11 +45,12 @@ class _State(msgspec.Struct, gc=False):
 
 
 class _Told(msgspec.Struct, gc=False):
-    """Of what is told of a key, when it must be looked at, and how many records it lost."""
+    """Of what is told of a key, when it must be looked at and when it was used, and how many records it lost."""
 
     wake: tuple[int | None, int | None]
     state: _State | None = None
     since: int | None = None
+    last: int | None = None
     lost: int = 0
 
 
@@ -57,7 +59,7 @@ _told = msgspec.json.Decoder(_Told).decode
 
 @dataclass(frozen=True)
 class Kept:
-    """The state of an ordered sink before a batch: what keys kept, with `AS_OF`, `TIMES` and `KEPT`, and its pieces.
+    """The state of an ordered sink before a batch: what keys kept, with `AS_OF`, `LOOKS` and `KEPT`, and its pieces.
 
     `rows` is the number of rows that were read.
     """
@@ -71,19 +73,19 @@ class Kept:
         """What rows of state say: the newest of each key, and all pieces."""
         of_piece = rows[PIECE_ID].is_valid()
         pieces = rows.select([*sink.keys, PIECE_ID, *state_columns(sink)]).filter(of_piece)
-        for name in TIMES:
+        for name in LOOKS:
             if name not in rows.column_names:
                 rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()))
-        of_keys = rows.select([*sink.keys, AS_OF, *TIMES, STATE]).filter(pc.invert(of_piece))
-        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, *TIMES, KEPT]), sink.keys, AS_OF)
-        return Kept(_with_times(keys), pieces, rows.num_rows)
+        of_keys = rows.select([*sink.keys, AS_OF, *LOOKS, STATE]).filter(pc.invert(of_piece))
+        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, *LOOKS, KEPT]), sink.keys, AS_OF)
+        return Kept(_with_looks(keys), pieces, rows.num_rows)
 
 
 def told_keys(sink: FiringSink, found: pa.Table, stamp: int) -> pa.Table:
     """What a fold told of keys, as `Kept.keys` has it."""
     of_keys = picked(found, ROW, KEY).select([*sink.keys, TOLD])
     texts = [None if text.startswith('{"state":null') else text for text in of_keys[TOLD].to_pylist()]
-    columns = {AS_OF: pa.repeat(pa.scalar(stamp, pa.int64()), of_keys.num_rows), **_times(texts)}
+    columns = {AS_OF: pa.repeat(pa.scalar(stamp, pa.int64()), of_keys.num_rows), **_looks(texts)}
     return pa.table({**{k: of_keys[k] for k in sink.keys}, **columns, KEPT: pa.array(texts, pa.string())})
 
 
@@ -96,7 +98,7 @@ def state_rows(sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> pa.
     """Rows of state that say what `keys` keep, and those of pieces; None if there are none."""
     if not keys.num_rows and (pieces is None or not pieces.num_rows):
         return None
-    of_keys = keys.select([*sink.keys, AS_OF, *TIMES, KEPT]).rename_columns([*sink.keys, AS_OF, *TIMES, STATE])
+    of_keys = keys.select([*sink.keys, AS_OF, *LOOKS, KEPT]).rename_columns([*sink.keys, AS_OF, *LOOKS, STATE])
     parts = [of_keys] if pieces is None else [of_keys, pieces]
     rows = nullable(pa.concat_tables(parts, promote_options="permissive"))
     for name, value in reversed(list(_NOWHERE.items())):
@@ -110,22 +112,23 @@ def new_pieces(sink: FiringSink, found: pa.Table) -> pa.Table:
     return picked(found, ROW, RECORD).select(names).rename_columns([*sink.keys, PIECE_ID, *state_columns(sink)])
 
 
-def _with_times(keys: pa.Table) -> pa.Table:
-    """The keys with all of `TIMES`, from their texts where an older version wrote one of them."""
+def _with_looks(keys: pa.Table) -> pa.Table:
+    """The keys with all of `LOOKS`, from their texts where an older version wrote one of them."""
     if not pc.any(pc.and_(keys[KEPT].is_valid(), keys[WATERMARK].is_null())).as_py():
         return keys
-    for name, column in _times(keys[KEPT].to_pylist()).items():
+    for name, column in _looks(keys[KEPT].to_pylist()).items():
         keys = keys.set_column(keys.column_names.index(name), name, column)
     return keys
 
 
-def _times(texts: Iterable[str | None]) -> Mapping[str, pa.Array]:
-    """The columns `TIMES` of what keys keep."""
-    found: dict[str, list[int | None]] = {name: [] for name in TIMES}
+def _looks(texts: Iterable[str | None]) -> Mapping[str, pa.Array]:
+    """The columns `LOOKS` of what keys keep."""
+    found: dict[str, list[int | None]] = {name: [] for name in LOOKS}
     for told in (None if text is None else _told(text) for text in texts):
         watermark, clock = (None, None) if told is None else told.wake
         used = None if told is None or told.state is None else told.state.used
-        since = None if told is None else told.since
-        for name, value in zip(TIMES, (NEVER if watermark is None else watermark, clock, used, since), strict=True):
-            found[name].append(value)
+        since, last = (None, None) if told is None else (told.since, told.last)
+        looks = (NEVER if watermark is None else watermark, clock, used, since, last)
+        for values, value in zip(found.values(), looks, strict=True):
+            values.append(value)
     return {name: pa.array(values, pa.int64()) for name, values in found.items()}

@@ -1,0 +1,196 @@
+"""The rows that a fold takes and leaves: records of keys in their order, and what is told of keys and firings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.ordered.alive import pieces_of, wholes_of
+from tidemill.core.ordered.firing import Firing, Folded, Reason, State, Wake
+from tidemill.core.ordered.kept import runs_of
+from tidemill.core.ordered.opened import opened_since
+from tidemill.core.ordered.records import Records
+from tidemill.core.time.panes import Window
+from tidemill.engine.aggregate.epochs import History, Topics
+from tidemill.engine.storage.chains import Numbers, numbered
+
+ROW, PIECE, TOLD = "_row", "_piece", "_told"
+"""What a row is (`RECORD`, `KEY` or `FIRING`), the piece that a record belongs to, and what is told of a key or firing
+as JSON."""
+
+RECORD, KEY, FIRING = 0, 1, 2
+"""A record with its piece; what a key keeps; a firing."""
+
+VALUE, MARKER, KEPT = "_value", "_marker", "_kept"
+"""The number that a delta compares, whether the row is a marker, and what a key kept: then it is no record."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class KeptState(NamedTuple):
+    """What a key kept, when time must pass for it, and, where keys may be too many, when its last record came.
+
+    Of two keys, the last record of the one with the smaller `last` came first; None is before all.
+    """
+
+    state: State | None
+    wake: Wake
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Rows in the order of key, epoch, topic, partition and offset; what a key kept comes first."""
+
+    order: Numbers
+    begins: Numbers
+    epochs: list[int]
+    kept: list[str | None]
+    times: list[int]
+    values: list[Any]
+    markers: list[bool]
+
+    @staticmethod
+    def of(rows: pa.Table, keys: tuple[str, ...], history: History, *, marked: bool) -> Sorted:
+        """These rows sorted; unless some are `marked`, no record is a marker."""
+        numbers = numbered(rows, keys)
+        if "_topic" not in rows.column_names:
+            order = np.argsort(numbers, kind="stable")
+            return Sorted(order, _begins(numbers[order]), [], rows[KEPT].take(pa.array(order)).to_pylist(), [], [], [])
+        topics, partitions, offsets = _places(rows)
+        epochs = history.of_rows(topics, partitions, offsets)
+        order = np.lexsort((offsets, partitions, topics.of_rows, epochs, numbers))
+        picked = rows.select([KEPT, "_time", VALUE, MARKER]).take(pa.array(order))
+        kept, times, values, markers = (picked[c].to_pylist() for c in picked.column_names)
+        markers = markers if marked else []
+        return Sorted(order, _begins(numbers[order]), epochs[order].tolist(), kept, times, values, markers)
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Where the rows of each key lie, half-open."""
+        edges = [*self.begins.tolist(), len(self.order)]
+        return pairwise(edges)
+
+    def records(self, first: int, last: int) -> Records:
+        """Some rows as records."""
+        return Records(self.times[first:last], self.values[first:last], self.markers[first:last])
+
+
+def reading_order(rows: pa.Table) -> Numbers:
+    """The number of each row among these in the order of topic, partition and offset."""
+    if "_topic" not in rows.column_names:
+        return np.arange(rows.num_rows)
+    topics, partitions, offsets = _places(rows)
+    return _ranks(np.lexsort((offsets, partitions, topics.of_rows)))
+
+
+def key_order(rows: pa.Table, keys: Sequence[str]) -> Numbers:
+    """The number of each row among these in the order of its key (`sorted_by`)."""
+    return _ranks(sorted_by(rows, keys))
+
+
+def sorted_by(rows: pa.Table, columns: Sequence[str]) -> Numbers:
+    """The rows in the order of these columns, null first."""
+    names = [f"c{number}" for number, _ in enumerate(columns)]
+    by = [(name, "ascending", "at_start") for name in names]
+    return np.asarray(pc.sort_indices(rows.select(list(columns)).rename_columns(names), sort_keys=by))
+
+
+def _places(rows: pa.Table) -> tuple[Topics, Numbers, Numbers]:
+    """Topics, partitions and offsets; -1 for rows that are no records."""
+    columns = [pc.fill_null(rows[column].cast(pa.int64()), -1) for column in ("_partition", "_offset")]
+    return Topics.of(rows["_topic"]), np.asarray(columns[0]), np.asarray(columns[1])
+
+
+def _ranks(order: Numbers) -> Numbers:
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+@dataclass
+class Found:
+    """What folds gave; rows are told by their place in the sorted order.
+
+    `lost` counts the records that the present key could not take, because the trigger of their window was finished.
+    """
+
+    rows: list[int] = field(default_factory=list)
+    pieces: list[int] = field(default_factory=list)
+    told: list[tuple[int, int, str]] = field(default_factory=list)
+    lost: int = 0
+
+    def add(self, folded: Folded, row: int, first: int) -> None:
+        """The records of a fold that began at `first`, and its firings of the key of `row`."""
+        self.rows += folded.positions if not first else [first + position for position in folded.positions]
+        self.pieces += folded.pieces
+        self.lost += sum(each.reason is Reason.FINISHED for each in folded.dropped)
+        self.told += [(row, FIRING, _firing(each, len(self.told) + n)) for n, each in enumerate(folded.firings)]
+
+    def key(self, row: int, kept: KeptState) -> None:
+        """What the key of `row` keeps from now on."""
+        state = kept.state
+        alone, whole = ([], []) if state is None else (pieces_of(state), wholes_of(state))
+        told = {"state": state, "wake": [*kept.wake], "alone": alone, "whole": whole, "lost": self.lost}
+        told["since"] = None if state is None else opened_since(state)
+        told |= {} if kept.last is None else {"last": kept.last}
+        self.lost = 0
+        self.told.append((row, KEY, _encode(told).decode()))
+
+    def table(self, rows: pa.Table, order: Numbers, keys: tuple[str, ...], columns: tuple[str, ...]) -> pa.Table:
+        """All of it as rows with the columns of records, those of keys without other values."""
+        records = rows.select([c for c in columns if c in rows.column_names]).take(pa.array(order[self.rows]))
+        records = pa.table({**_columns(records), **_own([RECORD] * len(self.rows), self.pieces, None)})
+        places = pa.array(order[[row for row, _, _ in self.told]])
+        of_keys = {key: rows[key].take(places) for key in keys}
+        texts = [text for _, _, text in self.told]
+        others = pa.table({**of_keys, **_own([kind for _, kind, _ in self.told], None, texts)})
+        return pa.concat_tables([records, others], promote_options="default").select(records.column_names)
+
+
+def _columns(rows: pa.Table) -> dict[str, Any]:
+    return {name: rows[name] for name in rows.column_names}
+
+
+def _own(kinds: list[int], pieces: list[int] | None, told: list[str] | None) -> dict[str, pa.Array]:
+    """The columns that the fold adds; null where nothing is given."""
+    values: Mapping[str, tuple[Any, Any]] = {
+        ROW: (kinds, pa.int32()),
+        PIECE: (pieces, pa.int64()),
+        TOLD: (told, pa.string()),
+    }
+    return {n: pa.nulls(len(kinds), of) if v is None else pa.array(v, of) for n, (v, of) in values.items()}
+
+
+def _firing(firing: Firing, number: int) -> str:
+    """A firing as JSON. `number` makes the text differ from that of each other firing."""
+    told = {
+        "n": number,
+        "window": _bounds(firing.window),
+        "pieces": runs_of(firing.pieces),
+        "timing": firing.timing.value,
+        "index": firing.index,
+        "last": firing.is_last,
+        "retracts": [[_bounds(window), runs_of(pieces)] for window, pieces in firing.retracts],
+        "replaces": [window.start for window in firing.replaces],
+    }
+    return _encode(told).decode()
+
+
+def _bounds(window: Window | None) -> list[int] | None:
+    return None if window is None else [window.start, window.end]
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), -1))
+
+
+def _begins(numbers: Numbers) -> Numbers:
+    """Where a new key begins."""
+    return np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)])

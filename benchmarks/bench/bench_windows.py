@@ -5,6 +5,8 @@ python benchmarks/bench/bench_windows.py [--only sessions,totals,...] [--scale 1
 sessions   1,000,000 records of 100,000 keys in 10 batches, with a gap of 30 s, whole protocol: at most 1.5 times what
            Spark's own `session_window` takes for all of them in one batch, and 0.5 s for each batch
 totals     batches of 10,000 records over a state of 1,000,000 keys, without a window: at most 1.5 s each
+interval   the same totals three minutes after a key had a record, batches of a minute that fire 10,000 keys: at most
+           1.5 s each
 sliding    an hour by a minute, batches of a minute with 5,000 keys, after 90 of them: at most 1.3 times tumbling
 counts     1,000,000 records of 50,000 keys, a firing for each 100 of a key, in one batch and in ten: 10 s
 aged       the same window with 5,000 keys, batches of a minute, after 180 of them: at most 1.25 times the first ones
@@ -22,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -112,14 +114,14 @@ class Mill:
         own = {"pipelines": str(HERE / "windows" / "pipelines"), "contracts": str(HERE / "windows" / "data_contracts")}
         self._project = Project(HERE, Settings(lake=str(folder / "lake"), log=str(folder / "log"), jars="", **own))
 
-    def seconds(self, pipeline: str) -> float:
+    def seconds(self, pipeline: str, clock: datetime | None = None) -> float:
         """How long the next batch takes."""
         from tidemill.core.plan.planning import ReadLimit
         from tidemill.ledger.process import this_process
         from tidemill.run.batch import run_batch
         from tidemill.run.claiming import Request
 
-        request = Request(executor=this_process(None), clock=datetime.now(UTC), limit=ReadLimit(None))
+        request = Request(executor=this_process(None), clock=clock or datetime.now(UTC), limit=ReadLimit(None))
         begin = time.perf_counter()
         run_batch(self._project, pipeline, request, session=lambda: self._spark)
         return time.perf_counter() - begin
@@ -170,6 +172,20 @@ def totals(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
         later.append(mill.seconds("totals"))
     print(f"  the first batch, which makes the state: {first:.2f} s", flush=True)
     yield Row.of("totals, 10,000 records over 1,000,000 keys of state, slowest batch", max(later[1:]), 1.5)
+
+
+def interval(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
+    """Batches that touch few of many keys, and fire those that they touched minutes ago."""
+    keys, size, clock = int(1_000_000 * scale), int(10_000 * scale), datetime.now(UTC)
+    _warm(spark, folder, "at_interval")
+    mill = Mill(spark, folder, _Growing(Requests(keys, keys, each_once=True), Requests(size, keys)))
+    seconds = list[float]()
+    for minute in range(12):
+        mill.feed.deliver()
+        seconds.append(mill.seconds("at_interval", clock + timedelta(minutes=minute)))
+    print(f"  the first batch: {seconds[0]:.2f} s; the one that fires all keys: {seconds[3]:.2f} s", flush=True)
+    what = "totals at an interval, 10,000 records over 1,000,000 keys of state, slowest of the last six batches"
+    yield Row.of(what, max(seconds[6:]), 1.5)
 
 
 @dataclass(frozen=True)
@@ -240,6 +256,7 @@ def many(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
 MEASURES: dict[str, Callable[[Any, Path, float], Iterator[Row]]] = {
     "sessions": sessions,
     "totals": totals,
+    "interval": interval,
     "sliding": sliding,
     "counts": counts,
     "aged": aged,

@@ -101,7 +101,15 @@ def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> No
     for begin in (0, 12, 24):
         for mill in made:
             mill.feed([an_event(begin + n, user="ab"[n % 2], amount=(n % 5) - 1) for n in range(15)])
-            mill.feed([an_event(begin - 3, user="c"), an_event(begin - 90), an_event(0, user="nobody"), b"{", None])
+            mill.feed(
+                [
+                    an_event(begin - 3, user="c" if begin != 12 else "d"),
+                    an_event(begin - 90),
+                    an_event(0, user="nobody"),
+                    b"{",
+                    None,
+                ]
+            )
             mill.run(clock=NOW + timedelta(seconds=begin * 10 + 60))
     for mill in made:
         mill.run(drain=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from support.ordered_oracle import buffered
 from support.projects import NO_SPARK, Mill, an_event
 from support.short_forms import shortened
 from tidemill import CountPolicy, SlidingBuffer, TumblingBuffer
-from tidemill.core.errors import DeclarationError, Incompatible, TidemillError
+from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible, NothingRead
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.repair.selection import OfOffsets
+from tidemill.engine.publish.firings import Firings
 from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
 from tidemill.run import batch
@@ -80,7 +82,7 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
         assert shown(mill) == expected(told, BUFFERS[text], most)
         if told.known and draw.random() < 0.3:
             since = {TopicPartition("events", draw.randint(0, 1)): draw.randint(0, len(told.order) // 2)}
-            with suppress(TidemillError):
+            with suppress(AmendmentError, NothingRead):
                 done(backfill(an_amendment(mill), OfOffsets(since=since, until={})))
             assert shown(mill) == expected(told, BUFFERS[text], most)
 
@@ -125,8 +127,11 @@ def test_a_bound_that_is_declared_later_is_another_meaning_and_first_forgets_key
     mill.run(from_now=Reason(by="ana", why="too many keys"))
     # Nobody noted when the last records of "a" to "d" came, so these go first, in their order.
     feed(mill, "abcd")
-    assert shown(mill) == [("c", 2, 2), ("d", 2, 2)]
-    done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    feed(mill, "bd")
+    first = shown(mill)
+    assert first == [("b", 2, 2), ("c", 2, 2), ("d", 2, 2)]
+    done(backfill(an_amendment(mill), OfOffsets(since={TopicPartition("events", 0): 4}, until={})))
+    assert shown(mill) == first
 
 
 @pytest.mark.parametrize(
@@ -153,3 +158,63 @@ def test_records_without_a_key_have_no_surplus(tmp_path: Path) -> None:
 
 def test_explain_tells_the_bound() -> None:
     assert str(TumblingBuffer(CountPolicy(2), most_keys=5_000)).endswith(", of 5,000 keys at most")
+
+
+KINDS = {
+    "TumblingBuffer(CountPolicy(3), idle_timeout='90 seconds', most_keys=2)": False,
+    "SlidingBuffer(CountPolicy(4), CountPolicy(2), idle_timeout='90 seconds', most_keys=2)": False,
+    "TumblingBuffer(TimePolicy('1 minute', clock='batch_clock'), emit_empty=True, most_keys=2)": True,
+    "TumblingBuffer(TimePolicy('10 s'), most_keys=2)": True,
+    "TumblingBuffer(TimePolicy('10 s'), emit_empty=True, most_keys=1)": True,
+    "TumblingBuffer(PunctuationPolicy('marker'), most_keys=2)": False,
+    "TumblingBuffer(DeltaPolicy('amount', 4), most_keys=2)": False,
+    "SlidingBuffer(TimePolicy('1 minute', clock='batch_clock'), CountPolicy(2), most_keys=2)": False,
+    "SlidingBuffer(CountPolicy(3), TimePolicy('1 minute', clock='batch_clock'), most_keys=2)": False,
+}
+"""Buffers, and whether they have windows of time."""
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, Any]]]:
+    """What all keys keep after each batch that folds."""
+    found = list[list[dict[str, Any]]]()
+    note = Firings._note
+
+    def noted(self: Firings, sink: Any, keys: Any, parts: Any) -> None:
+        rows = keys.everything().drop_columns("key_as_of").to_pylist()
+        found.append(sorted(({**row, "_kept": without_lost(row["_kept"])} for row in rows), key=lambda r: r["user"]))
+        note(self, sink, keys, parts)
+
+    monkeypatch.setattr(Firings, "_note", noted)
+    return found
+
+
+def without_lost(text: str) -> dict[str, Any]:
+    return {name: part for name, part in json.loads(text).items() if name != "lost"}
+
+
+def rows_without_batch(mill: Mill) -> list[str]:
+    left_out = {"batch_id", "published_at"}
+    return sorted(str({c: v for c, v in row.items() if c not in left_out}) for row in mill.published())
+
+
+@pytest.mark.parametrize("seed", shortened(range(6), [0]))
+@pytest.mark.parametrize("window", KINDS)
+def test_a_backfill_leaves_the_same_rows_and_the_same_state_to_the_place_of_the_last_record(
+    tmp_path: Path, window: str, seed: int, kept: list[list[dict[str, Any]]]
+) -> None:
+    settings = {"collect": False, "partitions": 2, "bounds": KINDS[window], "delay": "3 s"}
+    mill, draw = firings(tmp_path, NO_SPARK, window, **settings), random.Random(f"{window}{seed}")
+    clock, second = BEGIN, 0
+    for _ in range(10):
+        for _ in range(draw.randint(0, 7)):
+            second += draw.randint(0, 6)
+            event = an_event(second + draw.randint(-5, 0), draw.choice("abcde"), draw.choice([-1, 1, 2, 3, 5, 8]))
+            mill.feed([event], partition=draw.randint(0, 1))
+        clock += timedelta(seconds=draw.choice([5, 30, 60, 61, 120, 200, -20]))
+        mill.run(clock=clock)
+    first, state = rows_without_batch(mill), kept[-1]
+    assert len(state) <= 2
+    since = {TopicPartition("events", 0): draw.randint(0, 6)} if seed % 2 else {}
+    done(backfill(an_amendment(mill), OfOffsets(since=since, until={})))
+    assert (rows_without_batch(mill), kept[-1]) == (first, state)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from machine.tiny_rows import LONG, Row, of_key, partial_columns, partials, place_of
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.engine.publish.firings import Firings
+from tidemill.tables.keys import with_key_of
 
 
 def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table:
@@ -26,6 +27,8 @@ def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table
     table = pa.Table.from_pylist(rows, pa.schema([*fields, ("_kept", pa.string())]))
     if kept is not None:
         old = kept.keys.filter(kept.keys["_kept"].is_valid()).select([*sink.keys, "_kept"])
+        if firings.folds_apart(sink):
+            old = old.take(pa.array(with_key_of(old, table, sink.keys)))
         table = pa.concat_tables([table, old], promote_options="permissive")
     fold = firings.fold(sink, own, firings.history(sink))
     sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])

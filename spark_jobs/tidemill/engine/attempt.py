@@ -216,7 +216,7 @@ class Attempt:
             rows.append(SinkRows(sink, staged, fired.gone))
         open_since = {sink.table: fired.open_since for sink, fired in fires if fired.open_since is not None}
         unfit = (*windows.unfit, *self.firings.results.unfit)
-        return Staged(tuple(rows), unfit, open_since, *self.firings.noted)
+        return Staged(tuple(rows), unfit, open_since, self.firings.noted)
 
     def _fired(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> Fired:
         if isinstance(sink, RowSink):

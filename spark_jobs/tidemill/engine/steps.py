@@ -14,6 +14,7 @@ from tidemill.core.plan.position import Position, TableMark
 from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.publish.noted import Noted
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.staged_rows import StagedRows
@@ -60,28 +61,19 @@ class Aggregated:
 class Staged:
     """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract.
 
-    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does. `due` and
-    `oldest_open` are those of the position, None if they stay. `lost` counts records whose windows had a finished
-    trigger. If `anew`, the slice holds all state of tables of firings.
+    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does; `firings` is
+    what tables of firings leave for position and commit.
     """
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
     open_since: Mapping[str, OpenSessions] = field(default_factory=dict)
-    due: Mapping[str, int] | None = None
-    oldest_open: Mapping[str, int] | None = None
-    lost: int = 0
-    anew: bool = False
+    firings: Noted = field(default_factory=Noted)
 
     def noted(self, position: Position) -> Position:
         """The position of this batch, with what staging has found."""
-        return replace(
-            position,
-            open_since={**(position.open_since or {}), **self.open_since} or None,
-            due=position.due if self.due is None else self.due or None,
-            oldest_open=position.oldest_open if self.oldest_open is None else self.oldest_open or None,
-            firings_from=position.batch_id if self.anew else position.firings_from,
-        )
+        open_since = {**(position.open_since or {}), **self.open_since} or None
+        return self.firings.on(replace(position, open_since=open_since))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ class StateSize:
 
     `oldest_open` is the start of the earliest window that still accepts records and may have state, in microseconds;
     None if there is none. Windows that start at `kept_from` or later can still be repaired from state; None means all
-    windows can, and of tables of firings nothing: what their keys keep is not ordered by event time.
+    windows can. Of tables of firings, which are repaired in another way, it is always None.
     """
 
     table: str

@@ -238,7 +238,7 @@ def _commit_of(attempt: Attempt, position: Position, done: _Done, times: _Times)
         reasons=done.published.reasons,
         tables=done.published.versions,
         published={s.sink.table: s.count for s in done.staged.rows},
-        refused_windows=sum(c.refused_windows for c in found.counts.values()) + done.staged.lost,
+        refused_windows=sum(c.refused_windows for c in found.counts.values()) + done.staged.firings.lost,
         skipped=sum(len(r) for r in skipped or ()),
         incomplete=incomplete(attempt.flow, plan, position) or None,
         broken=tuple(map(str, done.verdict.broken)) or None,

@@ -77,9 +77,8 @@ class Position:
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
     `open_since` says for each table of sessions from when on some may be open; a table that is not named may have some
     from the beginning on. `due` says for each table of firings at which batch clock, in microseconds, time alone has
-    something to do, `oldest_open` for each that has open windows with a start when the oldest one starts, in
-    microseconds. Slices of batches before `firings_from` hold no state of tables of firings that counts; None if all
-    do.
+    something to do; `oldest_open` when its oldest open window starts, in microseconds of event time, if it has one.
+    Slices of batches before `firings_from` hold no state of tables of firings that counts; None if all do.
     """
 
     batch_id: int = 0

@@ -110,8 +110,9 @@ def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold:
         whole = whole.unionByName(kept, allowMissingColumns=True)
     else:
         whole = whole.selectExpr("*", renamed("CAST(NULL AS STRING)", KEPT))
-    alone = sink.keys and not fold.together
-    by_key = whole.repartition(*map(quoted, sink.keys)) if alone else whole.coalesce(1)
+    by_key = whole.repartition(1)
+    if not fold.together:
+        by_key = whole.repartition(*map(quoted, sink.keys)) if sink.keys else whole.coalesce(1)
     told = {ROW: Scalar.INTEGER, PIECE: Scalar.LONG, TOLD: Scalar.STRING}
     fields = (*fields_of(rows.select(*map(quoted, left))), *(Field(name=name, type=of) for name, of in told.items()))
     folded = by_key.mapInArrow(_plain(fold), ddl(fields))

@@ -37,7 +37,8 @@ _encode = msgspec.json.Encoder().encode
 class KeptState(NamedTuple):
     """What a key kept, when time must pass for it, and, where keys may be too many, when its last record came.
 
-    Of two keys, the last record of the one with the smaller `last` came first; None is before all.
+    `last` is the number of the batch times two to the power of 31, and the place of the record among those of the
+    batch; None if nobody noted it.
     """
 
     state: State | None
@@ -82,36 +83,35 @@ class Sorted:
         return Records(self.times[first:last], self.values[first:last], self.markers[first:last])
 
 
-def reading_order(rows: pa.Table) -> Numbers:
-    """The number of each row among these in the order of topic, partition and offset."""
+def places_in_batches(rows: pa.Table, history: History) -> Numbers:
+    """For each record its place among those of its batch, in the order of topic, partition and offset."""
     if "_topic" not in rows.column_names:
-        return np.arange(rows.num_rows)
+        return np.zeros(rows.num_rows, np.int64)
     topics, partitions, offsets = _places(rows)
-    return _ranks(np.lexsort((offsets, partitions, topics.of_rows)))
-
-
-def key_order(rows: pa.Table, keys: Sequence[str]) -> Numbers:
-    """The number of each row among these in the order of its key (`sorted_by`)."""
-    return _ranks(sorted_by(rows, keys))
+    epochs = history.of_rows(topics, partitions, offsets)
+    order = np.lexsort((offsets, partitions, topics.of_rows, epochs))
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order)) - np.searchsorted(epochs[order], epochs[order])
+    return places
 
 
 def sorted_by(rows: pa.Table, columns: Sequence[str]) -> Numbers:
-    """The rows in the order of these columns, null first."""
-    names = [f"c{number}" for number, _ in enumerate(columns)]
-    by = [(name, "ascending", "at_start") for name in names]
-    return np.asarray(pc.sort_indices(rows.select(list(columns)).rename_columns(names), sort_keys=by))
+    """The rows in the order of these columns, null first; values of types without an order go by their text."""
+    sortable = pa.table({f"c{number}": _with_order(rows[column]) for number, column in enumerate(columns)})
+    by = [(name, "ascending", "at_start") for name in sortable.column_names]
+    return np.asarray(pc.sort_indices(sortable, sort_keys=by))
+
+
+def _with_order(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_nested(column.type):
+        return column
+    return pa.chunked_array([[None if value is None else repr(value) for value in column.to_pylist()]], pa.string())
 
 
 def _places(rows: pa.Table) -> tuple[Topics, Numbers, Numbers]:
     """Topics, partitions and offsets; -1 for rows that are no records."""
     columns = [pc.fill_null(rows[column].cast(pa.int64()), -1) for column in ("_partition", "_offset")]
     return Topics.of(rows["_topic"]), np.asarray(columns[0]), np.asarray(columns[1])
-
-
-def _ranks(order: Numbers) -> Numbers:
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return ranks
 
 
 @dataclass
@@ -139,7 +139,8 @@ class Found:
         alone, whole = ([], []) if state is None else (pieces_of(state), wholes_of(state))
         told = {"state": state, "wake": [*kept.wake], "alone": alone, "whole": whole, "lost": self.lost}
         told["since"] = None if state is None else opened_since(state)
-        told |= {} if kept.last is None else {"last": kept.last}
+        if kept.last is not None:
+            told["last"] = kept.last
         self.lost = 0
         self.told.append((row, KEY, _encode(told).decode()))
 

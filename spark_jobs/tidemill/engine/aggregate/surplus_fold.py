@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from heapq import nsmallest
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.ordered.firing import Wake
-from tidemill.core.ordered.records import Records
+from tidemill.core.ordered.records import Moment, Records
 from tidemill.engine.aggregate.epochs import History
-from tidemill.engine.aggregate.fold_rows import Found, KeptState, Sorted, key_order, reading_order
+from tidemill.engine.aggregate.fold_rows import Found, KeptState, Sorted, places_in_batches, sorted_by
 
 _RECORDS = 31
-"""`KeptState.last` is the number of the batch times two to the power of this, and the place of the record in it."""
+"""Two to the power of this is more than the records of a batch."""
+
+Stretch = tuple[int, int]
+"""Where the sorted rows of a key's records in one batch lie, half-open."""
 
 
-class _Fold(Protocol):
+class _KeyFold(Protocol):
     """The fold of one key (`tidemill.engine.aggregate.ordered_fold.OrderedFold`)."""
 
     @property
@@ -37,91 +40,114 @@ class _Fold(Protocol):
 
 
 class _Key:
-    """A key: the first of its sorted rows, what it kept, what it keeps, and its records."""
+    """A key: the first of its sorted rows, what it kept, what it keeps, and where its records begin."""
 
-    __slots__ = ("before", "first", "kept", "number", "row")
+    __slots__ = ("before", "first", "kept", "row")
 
-    def __init__(self, number: int, row: int, kept: KeptState, first: int) -> None:
-        self.number, self.row, self.before, self.kept, self.first = number, row, kept, kept, first
+    def __init__(self, row: int, kept: KeptState, first: int) -> None:
+        self.row, self.before, self.kept, self.first = row, kept, kept, first
+
+
+class _Wakes:
+    """The keys that wait for a watermark or a clock; heaps keep entries of former wakes until these have come."""
+
+    def __init__(self, keys: Iterable[tuple[int, _Key]]) -> None:
+        self._waits: tuple[list[Stretch], list[Stretch]] = ([], [])
+        for number, key in keys:
+            for heap, at in zip(self._waits, key.kept.wake, strict=True):
+                if at is not None:
+                    heap.append((at, number))
+        for heap in self._waits:
+            heapify(heap)
+
+    def add(self, number: int, wake: Wake) -> None:
+        """A key waits for this from now on."""
+        for heap, at in zip(self._waits, wake, strict=True):
+            if at is not None:
+                heappush(heap, (at, number))
+
+    def reached(self, now: Moment) -> set[int]:
+        """The keys that may have waited for what has come."""
+        found = set[int]()
+        for heap, come in zip(self._waits, now, strict=True):
+            while heap and heap[0][0] <= come:
+                found.add(heappop(heap)[1])
+        return found
 
 
 class _Together:
-    """The keys of a table while they are folded."""
+    """The keys of a table while they are folded. `_keeping` has those that keep something, by their last record."""
 
-    def __init__(self, fold: _Fold, sorted_: Sorted, rows: pa.Table, found: Found) -> None:
-        self._fold, self._sorted, self._rows, self._found = fold, sorted_, rows, found
+    def __init__(self, fold: _KeyFold, sorted_: Sorted, rows: pa.Table, found: Found) -> None:
+        self._fold, self._sorted, self._found = fold, sorted_, found
         self._spans = list(sorted_.spans())
-        self._keys = [_Key(n, row, *fold.begun(sorted_, row)) for n, (row, _) in enumerate(self._spans)]
-        self._keeping = {key.number: key for key in self._keys if key.kept.state is not None}
+        self._keys = [_Key(row, *fold.begun(sorted_, row)) for row, _ in self._spans]
+        self._places = places_in_batches(rows, fold.history)[sorted_.order]
+        of_keys = rows.select(list(fold.keys)).take(pa.array(sorted_.order[[row for row, _ in self._spans]]))
+        lasts = pa.array([key.kept.last for key in self._keys], pa.int64())
+        by_last = sorted_by(of_keys.append_column("", lasts), ["", *fold.keys]).tolist()
+        self._keeping = {n: self._keys[n] for n in by_last if self._keys[n].kept.state is not None}
+        self._wakes = _Wakes(self._keeping.items())
 
     def run(self) -> None:
         """Fold all batches, and tell what each key keeps that was folded or forgotten."""
         touched = self._touched()
         for epoch, batch in enumerate(self._fold.history.epochs):
-            now, records = batch.after, touched.get(epoch, {})
-            for key in [k for n, k in self._keeping.items() if n not in records and k.kept.wake.reached(*now)]:
-                self._keep(key, self._fold.fold(key.kept, Records(), epoch, (key.row, key.row), self._found))
-            for number, (first, until) in records.items():
-                self._take(self._keys[number], first, until, epoch)
+            records = touched.get(epoch, {})
+            for number in sorted(self._wakes.reached(batch.after) - records.keys()):
+                self._let_time_pass(number, epoch)
+            for number in sorted(records, key=lambda each: int(self._places[records[each][1] - 1])):
+                self._take(number, records[number], epoch)
             self._forget()
         for key in self._keys:
             if key.kept is not key.before:
                 self._found.key(key.row, key.kept)
 
-    def _touched(self) -> Mapping[int, Mapping[int, tuple[int, int]]]:
-        """For each epoch and key, where the sorted rows of its records lie, half-open."""
-        found: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
-        for key, (_, last) in zip(self._keys, self._spans, strict=True):
-            for epoch, first, until in self._stretches(key.first, last):
-                found[epoch][key.number] = first, until
+    def _touched(self) -> Mapping[int, Mapping[int, Stretch]]:
+        """For each epoch and key, where its records are."""
+        found: dict[int, dict[int, Stretch]] = defaultdict(dict)
+        for number, (key, (_, last)) in enumerate(zip(self._keys, self._spans, strict=True)):
+            for epoch, stretch in self._stretches(key.first, last):
+                found[epoch][number] = stretch
         return found
 
-    def _stretches(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    def _stretches(self, first: int, last: int) -> Iterator[tuple[int, Stretch]]:
         epochs = self._sorted.epochs
         while first < last:
             until = bisect_left(epochs, epochs[first] + 1, first, last)
-            yield epochs[first], first, until
+            yield epochs[first], (first, until)
             first = until
 
-    def _take(self, key: _Key, first: int, until: int, epoch: int) -> None:
-        """The records of a key in one batch."""
-        records, batch = self._sorted.records(first, until), self._fold.history.epochs[epoch].batch_id
-        kept = self._fold.fold(key.kept, records, epoch, (key.row, first), self._found)
-        self._keep(key, kept._replace(last=(batch << _RECORDS) + self._places[until - 1]))
+    def _let_time_pass(self, number: int, epoch: int) -> None:
+        """Fold a key without records, if it waits for this batch."""
+        key = self._keys[number]
+        if key.kept.wake.reached(*self._fold.history.epochs[epoch].after):
+            self._keep(number, self._fold.fold(key.kept, Records(), epoch, (key.row, key.row), self._found))
 
-    def _keep(self, key: _Key, kept: KeptState) -> None:
+    def _take(self, number: int, stretch: Stretch, epoch: int) -> None:
+        """Fold the records of a key in one batch: no other key had a later one until now."""
+        key, (first, until) = self._keys[number], stretch
+        kept = self._fold.fold(key.kept, self._sorted.records(first, until), epoch, (key.row, first), self._found)
+        batch = self._fold.history.epochs[epoch].batch_id
+        self._keeping.pop(number, None)
+        self._keep(number, kept._replace(last=(batch << _RECORDS) + int(self._places[until - 1])))
+
+    def _keep(self, number: int, kept: KeptState) -> None:
+        key = self._keys[number]
         key.kept = kept
         if kept.state is None:
-            self._keeping.pop(key.number, None)
+            self._keeping.pop(number, None)
         else:
-            self._keeping[key.number] = key
+            self._keeping[number] = key
+            self._wakes.add(number, kept.wake)
 
     def _forget(self) -> None:
         """Forget the keys whose last record came first, if there are too many."""
-        most = self._fold.most
-        if most is None or len(self._keeping) <= most:
-            return
-        for key in nsmallest(len(self._keeping) - most, self._keeping.values(), key=self._age):
-            self._keep(key, KeptState(None, Wake(), key.kept.last))
-
-    def _age(self, key: _Key) -> tuple[int, int]:
-        last = key.kept.last
-        return (-1, self._order[key.number]) if last is None else (last, 0)
-
-    @cached_property
-    def _places(self) -> Sequence[int]:
-        """The place of each sorted row in the order in which records are read."""
-        places: Sequence[int] = reading_order(self._rows)[self._sorted.order].tolist()
-        return places
-
-    @cached_property
-    def _order(self) -> Sequence[int]:
-        """The place of each key among all, for those of which nobody noted when their last record came."""
-        first = self._rows.take(pa.array(self._sorted.order[[row for row, _ in self._spans]]))
-        order: Sequence[int] = key_order(first, self._fold.keys).tolist()
-        return order
+        if self._fold.most is not None:
+            for number in list(islice(self._keeping, max(0, len(self._keeping) - self._fold.most))):
+                self._keep(number, KeptState(None, Wake(), self._keys[number].kept.last))
 
 
-def fold_together(fold: _Fold, sorted_: Sorted, rows: pa.Table, found: Found) -> None:
+def fold_together(fold: _KeyFold, sorted_: Sorted, rows: pa.Table, found: Found) -> None:
     """Fold the records of all keys among these rows, and forget surplus keys after each batch."""
     _Together(fold, sorted_, rows, found).run()

@@ -30,6 +30,7 @@ from tidemill.engine.aggregate.ordered_fold import OrderedFold
 from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.kept_pieces import is_outgrown, needed
+from tidemill.engine.publish.noted import Noted
 from tidemill.engine.publish.ordered_keys import OrderedKeys
 from tidemill.engine.publish.ordered_state import CLOCK, SINCE, Kept, lost, new_pieces, state_rows, told_keys
 from tidemill.engine.publish.pieces import picked, together
@@ -53,10 +54,8 @@ class Fires:
 class Firings:
     """Folds the records of a batch, lets time pass, and merges what fires.
 
-    `due` collects for each table at which batch clock time alone has something to do, and `oldest_open` when the oldest
-    window starts that may still change; both are None before anything fired.
-    `lost` counts records that came to windows whose trigger had finished. `histories` has the batches whose records are
-    folded, for tables that a backfill computes again.
+    `found` is for the position and the commit. `histories` has the batches whose records are folded, for tables that a
+    backfill computes again.
     """
 
     flow: Flow
@@ -65,9 +64,7 @@ class Firings:
     writers: RowWriters
     expected: ExpectedVersions
     histories: Mapping[str, History] = field(default_factory=dict)
-    due: dict[str, int] | None = None
-    oldest_open: dict[str, int] | None = None
-    lost: int = 0
+    found: Noted = field(default_factory=Noted)
     results: FiringResults = field(init=False)
     _kept: dict[str, Kept | None] = field(default_factory=dict)
 
@@ -124,9 +121,9 @@ class Firings:
         return is_outgrown([(sink, kept) for sink in sinks if (kept := self.kept(sink)) is not None])
 
     @property
-    def noted(self) -> tuple[Mapping[str, int] | None, Mapping[str, int] | None, int, bool]:
-        """What the position and the commit say of it: `due`, `oldest_open`, `lost` and `writes_anew`."""
-        return self.due, self.oldest_open, self.lost, self.writes_anew
+    def noted(self) -> Noted:
+        """What all tables of firings leave for the position and the commit."""
+        return replace(self.found, anew=self.writes_anew)
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
@@ -141,9 +138,15 @@ class Firings:
         kept, fold = self.kept(sink), self.fold(sink, columns_left(sink, rows.column_names), self.history(sink))
         if kept is None:
             return folded_here(rows, None, sink, fold)
-        # Time passes for the others after the records, unless a history has both.
-        keys = kept.keys if sink.table in self.histories else _of_keys(kept.keys, rows, sink)
+        keys = _of_keys(kept.keys, rows, sink) if self.folds_apart(sink) else kept.keys
         return folded_here(rows, _waiting(sink, keys), sink, fold)
+
+    def folds_apart(self, sink: FiringSink) -> bool:
+        """Whether only keys that have records are folded with them, because time passes later for all.
+
+        With a history it passes in between. A repair notes the clock of keys of which nobody noted when they were used.
+        """
+        return sink.table not in self.histories and (self.plan.live is not None or sink.timeout is None)
 
     def fold(self, sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
         """The fold of records with these columns. Surplus keys of a batch are forgotten later, once its time passed."""
@@ -168,12 +171,11 @@ class Firings:
 
     def fire(self, sink: FiringSink, found: pa.Table | None, after: int, nothing: Nothing) -> Fires:
         """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""
-        kept = self.kept(sink)
+        kept, self.found.fired = self.kept(sink), True
         parts = [] if found is None else [found]
         keys = OrderedKeys.of(sink, kept, parts, self._stamp)
         if keys is None:
             # There is no state, and no record came.
-            self.due, self.oldest_open = self.due or {}, self.oldest_open or {}
             return Fires(None, None)
         passed = self._let_time_pass(sink, keys, self._time_left(sink, after, folded=found is not None))
         if passed is not None:
@@ -235,7 +237,7 @@ class Firings:
 
     def _let_time_pass(self, sink: FiringSink, keys: OrderedKeys, history: History | None) -> pa.Table | None:
         """Fold, without records, the keys that wait for a watermark or clock that comes in these batches."""
-        if history is None or not waits_for_time(sink.window):
+        if history is None or not (waits_for_time(sink.window) or sink.most_keys is not None):
             return None
         # A history may set the clock back, so its last moment does not say what comes in it.
         left = keys.everything() if sink.table in self.histories else keys.woken(history.epochs[-1].after)
@@ -245,13 +247,12 @@ class Firings:
 
     def _note(self, sink: FiringSink, keys: OrderedKeys, parts: Sequence[pa.Table]) -> None:
         """Note when the clock is due and when the oldest open window starts, and count the records that were lost."""
-        self.due, self.oldest_open = self.due or {}, self.oldest_open or {}
         if sink.uses_clock and (due := keys.earliest(CLOCK)) is not None:
-            self.due[sink.table] = due
+            self.found.due[sink.table] = due
         if (since := keys.earliest(SINCE)) is not None:
-            self.oldest_open[sink.table] = since
+            self.found.oldest_open[sink.table] = since
         if isinstance(sink.window, EventWindows) and sink.window.accept_loss:
-            self.lost += sum(map(lost, parts))
+            self.found.lost += sum(map(lost, parts))
 
     def _state(self, sink: FiringSink, keys: OrderedKeys, own: pa.Table | None, kept: Kept | None) -> StagedRows | None:
         """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces.
@@ -269,7 +270,7 @@ class Firings:
 
     def _taken(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:
         rows = state_rows(sink, keys, pieces)
-        return None if rows is None else self.writers.taken(rows)
+        return None if rows is None else self.writers.appended(rows)
 
 
 def _of_keys(rows: pa.Table, others: pa.Table, sink: FiringSink) -> pa.Table:

@@ -78,11 +78,12 @@ def is_outgrown(tables: Sequence[tuple[FiringSink, Kept]]) -> bool:
 
 def _pieces(sink: FiringSink, keys: pa.Table) -> int:
     """About how many rows of pieces these keys need."""
-    asked = keys.take(np.arange(0, keys.num_rows, max(1, keys.num_rows // _SAMPLE)))
+    there = np.flatnonzero(np.asarray(keys[KEPT].is_valid()))
+    asked = keys.take(pa.array(there[:: max(1, len(there) // _SAMPLE)]))
     alone, whole = _runs(sink, asked)
     short, long = split(list(set(whole)), few_of(sink))
     found = sum(map(size_of, [*alone, *short])) + sum(size_of(run).bit_length() for run in long)
-    return int(found * keys.num_rows // max(1, asked.num_rows))
+    return int(found * len(there) // max(1, asked.num_rows))
 
 
 def nodes_of(sink: FiringSink, keys: pa.Table, each: pa.Table, merge: Merge) -> pa.Table:

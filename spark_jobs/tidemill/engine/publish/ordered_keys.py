@@ -61,8 +61,7 @@ class OrderedKeys:
 
     def at_most(self, most: int | None, stamp: int) -> OrderedKeys:
         """The same once surplus keys are forgotten, in the order of their last records."""
-        every = self.everything()
-        if most is None or every.num_rows <= most:
+        if most is None or (every := self.everything()).num_rows <= most:
             return self
         gone = every.take(sorted_by(every, [LAST, *self.sink.keys])[: every.num_rows - most])
         nothing = {AS_OF: stamp, WATERMARK: NEVER, CLOCK: None, USED: None, SINCE: None, LAST: None, KEPT: None}
@@ -75,7 +74,8 @@ class OrderedKeys:
 
     def everything(self) -> pa.Table:
         """What all keys keep that keep something."""
-        return _keeping(pa.concat_tables([self._others, self.folded], promote_options="permissive"))
+        others = self.before.filter(pc.and_(self.before[KEPT].is_valid(), pa.array(self.left_alone)))
+        return pa.concat_tables([others, _keeping(self.folded)], promote_options="permissive")
 
     def told(self) -> pa.Table:
         """What state does not say yet. Nothing has to be said of a key that kept nothing and keeps nothing."""
@@ -85,25 +85,23 @@ class OrderedKeys:
 
     def earliest(self, column: str) -> int | None:
         """The least value of one of `LOOKS`, over all keys; None if there is none."""
-        found = [pc.min(rows[column]).as_py() for rows in (self._others, self.folded)]
-        return min((value for value in found if value is not None), default=None)
+        found = (self.before[column].filter(pa.array(self.left_alone)), self.folded[column])
+        return min((value for each in found if (value := pc.min(each).as_py()) is not None), default=None)
 
     def woken(self, after: Moment) -> pa.Table:
         """The keys that wait for a watermark or a clock that has come."""
-        parts = [_keeping(rows.filter(self._wakes(rows, after))) for rows in (self._others, self.folded)]
-        return pa.concat_tables(parts, promote_options="permissive")
-
-    @property
-    def _others(self) -> pa.Table:
-        return self.before if self.left_alone.all() else self.before.filter(pa.array(self.left_alone))
+        others = self.before.filter(pc.and_(self._wakes(self.before, after), pa.array(self.left_alone)))
+        folded = self.folded.filter(self._wakes(self.folded, after))
+        return pa.concat_tables([others, folded], promote_options="permissive")
 
     def _wakes(self, rows: pa.Table, after: Moment) -> pa.ChunkedArray:
+        """Whether each of these keys keeps something and waits for what has come."""
         comes = pc.and_(pc.not_equal(rows[WATERMARK], NEVER), pc.less_equal(rows[WATERMARK], after.watermark))
         wakes = pc.or_(comes, pc.fill_null(pc.less_equal(rows[CLOCK], after.clock), False))
-        if (timeout := self.sink.timeout) is None:
-            return wakes
-        # The time of a key begins when it is first looked at, if nobody noted when its last record came.
-        return pc.or_(wakes, pc.fill_null(pc.less(rows[USED], after.clock - timeout), True))
+        if (timeout := self.sink.timeout) is not None:
+            # The time of a key begins when it is first looked at, if nobody noted when its last record came.
+            wakes = pc.or_(wakes, pc.fill_null(pc.less(rows[USED], after.clock - timeout), True))
+        return pc.and_(pc.fill_null(wakes, False), rows[KEPT].is_valid())
 
 
 def _keeping(keys: pa.Table) -> pa.Table:

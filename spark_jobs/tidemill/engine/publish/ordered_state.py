@@ -76,8 +76,9 @@ class Kept:
         for name in LOOKS:
             if name not in rows.column_names:
                 rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()))
-        of_keys = rows.select([*sink.keys, AS_OF, *LOOKS, STATE]).filter(pc.invert(of_piece))
-        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, *LOOKS, KEPT]), sink.keys, AS_OF)
+        columns = [*sink.keys, AS_OF, *LOOKS, STATE]
+        of_keys = rows.select(columns).rename_columns([*columns[:-1], KEPT]).filter(pc.invert(of_piece))
+        keys = newest_of(of_keys, sink.keys, AS_OF)
         return Kept(_with_looks(keys), pieces, rows.num_rows)
 
 
@@ -113,12 +114,14 @@ def new_pieces(sink: FiringSink, found: pa.Table) -> pa.Table:
 
 
 def _with_looks(keys: pa.Table) -> pa.Table:
-    """The keys with all of `LOOKS`, from their texts where an older version wrote one of them."""
-    if not pc.any(pc.and_(keys[KEPT].is_valid(), keys[WATERMARK].is_null())).as_py():
+    """The keys with all of `LOOKS`, from their texts where an older version wrote them."""
+    older = pc.and_(keys[KEPT].is_valid(), keys[WATERMARK].is_null())
+    if not pc.any(older).as_py():
         return keys
-    for name, column in _looks(keys[KEPT].to_pylist()).items():
-        keys = keys.set_column(keys.column_names.index(name), name, column)
-    return keys
+    rows = keys.filter(older)
+    for name, column in _looks(rows[KEPT].to_pylist()).items():
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    return pa.concat_tables([keys.filter(pc.invert(older)), rows])
 
 
 def _looks(texts: Iterable[str | None]) -> Mapping[str, pa.Array]:

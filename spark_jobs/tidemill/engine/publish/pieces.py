@@ -19,7 +19,7 @@ def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
     order = np.lexsort((np.asarray(rows[column]), numbers))
     newest = np.zeros(len(order), np.bool_)
     newest[order[np.append(numbers[order][1:] != numbers[order][:-1], True)[: len(order)]]] = True
-    return rows.filter(pa.array(newest))
+    return rows if newest.all() else rows.filter(pa.array(newest))
 
 
 PIECE_ID = "piece_id"

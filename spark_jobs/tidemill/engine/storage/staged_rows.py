@@ -110,9 +110,7 @@ class RowWriters:
         Rows that are in the driver are merged there, without a Spark job, where that gives the same rows.
         """
         rows = self._in_driver(statement, parts)
-        if rows is not None and self.of(rows.num_rows) is self.driver:
-            return self.in_driver(rows)
-        return self.stage(self._job(statement, parts), at_most=at_most)
+        return self.stage(self._job(statement, parts), at_most=at_most) if rows is None else self.taken(rows)
 
     def merged_apart(
         self, statement: str, parts: Sequence[StagedRows], column: str, *, zero: Sequence[str], more: Sequence[str]
@@ -176,6 +174,10 @@ class RowWriters:
         """Stage rows that are in the driver already, with the writer for their number."""
         here = self.in_driver(rows)
         return here if self.of(rows.num_rows) is self.driver else self.stage(self.frame([here]), at_most=rows.num_rows)
+
+    def appended(self, rows: pa.Table) -> StagedRows:
+        """Stage rows that are in the driver already and only have to be appended, which Spark would not do faster."""
+        return self.taken(rows) if self._writer == self.spark.name else self.in_driver(rows)
 
     def for_writer(self, rows: StagedRows, writer: RowWriter[Any]) -> StagedRows:
         """The same rows for this writer."""

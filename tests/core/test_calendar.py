@@ -100,7 +100,9 @@ def test_the_beginning_and_the_end_of_time_have_windows_too() -> None:
         assert panes.last_ending_by(END).end <= END
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berln", "europe/berlin", "", "../UTC", "localtime", "UTC+1", 7, None])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berln", "europe/berlin", "", "../UTC", "localtime", "posix/UTC", "right/UTC", "UTC+1", 7, None]
+)
 def test_a_zone_that_is_none_is_refused(zone: str) -> None:
     with pytest.raises(DeclarationError, match="there is no time zone"):
         Calendar("day", zone)

@@ -187,5 +187,9 @@ def test_times_of_a_trial_have_a_zone(made: Path, tmp_path: Path) -> None:
     trial.clock = NOON
     with pytest.raises(ConfigError, match="clock: 2026-01-01 12:00:00 is no time with a zone"):
         trial.run()
+    for year in (1, 1969, 9999):
+        trial.clock = datetime(year, 1, 1, tzinfo=UTC)
+        with pytest.raises(ConfigError, match="is not between the years 1970 and 9000"):
+            trial.run()
     with pytest.raises(ConfigError, match="firings: expected the start of a window, found 'noon'"):
         trial.firings(cast("Any", "noon"))

@@ -31,6 +31,9 @@ from tidemill.testing.given import Given, as_record
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+"""Clocks of batches lie in these years: what is computed from them has to be a time, too."""
+
 _ABOUT_BLOCKED = (
     "correct the pipeline, the contract or the records of the test; if the test expects it, write "
     "`with pytest.raises(AuditBlocked)`, from tidemill.core.errors"
@@ -160,6 +163,11 @@ class Trial:
     def _run(self, *, drain: bool, limit: int | None) -> Committed | None:
         if self.clock is not None and (not isinstance(self.clock, datetime) or self.clock.tzinfo is None):
             raise ConfigError(f"clock: {self.clock} is no time with a zone", fix="write datetime(..., tzinfo=UTC)")
+        if self.clock is not None and not _FIRST_YEAR <= self.clock.year <= _LAST_YEAR:
+            raise ConfigError(
+                f"clock: {self.clock} is not between the years {_FIRST_YEAR} and {_LAST_YEAR}",
+                fix="write a time at which batches may run",
+            )
         request = Request(
             executor=this_process(), clock=self.clock or datetime.now(UTC), limit=self.project.limit(limit), drain=drain
         )

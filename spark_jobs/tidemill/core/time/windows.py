@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
@@ -15,8 +16,8 @@ from tidemill.core.time.times import duration, micros, positive_duration, show_d
 
 MAX_PANES_PER_WINDOW = 10_000
 
-_OF_ONE_MACHINE = ("localtime", "posixrules", "Factory")
-"""Names that a machine may have for its own settings; Java does not know them."""
+_OF_ONE_MACHINE = re.compile(r"localtime|posixrules|Factory|(posix|right)/.*")
+"""Names that a machine may have for its own settings and copies; Java does not know them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +183,13 @@ class Global:
 
 
 def _check_zone(name: object) -> None:
+    of_one_machine = _OF_ONE_MACHINE.fullmatch(str(name))
     try:
-        if name not in _OF_ONE_MACHINE:
-            ZoneInfo(name)  # type: ignore[arg-type]
+        if not of_one_machine and ZoneInfo(name):  # type: ignore[arg-type]
             return
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         pass
-    known = {} if name in _OF_ONE_MACHINE else {each.lower(): each for each in available_timezones()}
+    known = {} if of_one_machine else {each.lower(): each for each in available_timezones()}
     close = known.get(str(name).lower()) or next(iter(get_close_matches(str(name), known.values(), n=1)), None)
     raise DeclarationError(
         f"there is no time zone {name!r}",

@@ -97,6 +97,21 @@ def test_totals_at_an_interval_keep_a_few_rows_for_each_key(tmp_path: Path, mode
     assert newest(mill) == after(MINUTES + 2)
 
 
+@pytest.mark.parametrize("window", ["Sliding('1 hour', '30 minutes')", "Session('1 hour')"])
+def test_windows_of_a_key_that_take_records_in_turn_keep_a_few_rows_each(tmp_path: Path, window: str) -> None:
+    told = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating", index="nth"'
+    mill = firings(tmp_path, NO_SPARK, window, trigger=told, collect=False, bounds=True, delay="1 day")
+    for number in range(60):
+        # Two sessions are far apart; of two sliding windows each has all records.
+        mill.feed([an_event(600 + 40_000 * (number % 2 if "Session" in window else 0) + number, "a", number)])
+        mill.run()
+    found = {row["window_start"]: row["n"] for row in sorted(mill.published(), key=lambda row: row["nth"])}
+    assert sorted(found.values()) == ([30, 30] if "Session" in window else [60, 60])
+    list(maintain(mill.project, "firings", keep=timedelta(0), now=datetime.now(UTC)))
+    [size] = state_sizes(mill.project, mill.project.pipeline("firings"), mill.project.ledger("firings").view().position)
+    assert size.rows <= 3 * (1 + 2 * 2 * 6)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_one_can_go_back_to_before_state_was_written_anew(tmp_path: Path, mode: str) -> None:
     mill, since = totals(tmp_path, mode), dict[int, int | None]()

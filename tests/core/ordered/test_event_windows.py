@@ -105,6 +105,24 @@ def test_evictors(evictor, values, kept, after) -> None:
     assert set(second.records) & set(range(len(values))) == (set(kept) if after else set(second.records) & set(kept))
 
 
+def test_an_evictor_counts_records_of_merged_sessions_in_the_order_of_their_arrival() -> None:
+    story = told(DefaultTrigger(), windows=Sessions("60 us"), mode="accumulating", evictor=CountEvictor(2))
+    for times in ((0, 100), (1,), (50,)):
+        story.batch(of_times(*times), Moment())
+    story.batch([], Moment(200))
+    assert [each.records for each in story.results] == [(2, 3)]
+
+
+@pytest.mark.parametrize("declared", [Sliding("4 us", "2 us").panes, Sessions("1 us")])
+def test_windows_that_take_records_in_turn_have_pieces_that_follow_one_another(declared: Assigner | Sessions) -> None:
+    story = told(Repeatedly(AfterCount(1)), windows=declared, mode="accumulating")
+    for number in range(40):
+        story.batch(of_times(2 + 5 * (number % 2)), Moment())
+    assert story.state is not None
+    assert {len(window["earlier"]) for window in story.state["open"]} == {1}
+    assert {window["index"] for window in story.state["open"]} == {20}
+
+
 def test_row_34_evicted_records_do_not_come_back() -> None:
     story = told(Repeatedly(AfterCount(1)), windows=Everything(), mode="accumulating", evictor=CountEvictor(2))
     story.batch(of_values(1, 2, 3))

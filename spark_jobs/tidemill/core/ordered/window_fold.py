@@ -114,8 +114,7 @@ class WindowFold:
 
     def _begin(self, work: _Work, opened: OpenWindow, position: int) -> None:
         """A piece for the record, and for those that follow it unless an evictor looks at each."""
-        piece = work.key.next
-        work.key.next += 1
+        piece = work.key.next_piece() if self._holds else work.key.piece_of(opened)
         opened.fresh.append(piece)
         if self._holds:
             value = work.records.values[position] if self._compares else None

@@ -12,14 +12,19 @@ from tidemill.core.time.panes import Window
 
 _MACHINE = "windows"
 
+_BLOCK = 2**12
+"""So many ids of pieces are set aside for a window at once. So those of a window follow one another, also where several
+windows of a key take records in turn: `tidemill.engine.publish.kept_pieces` merges what follows one another."""
+
 
 class OpenWindow:
     """One window of a key.
 
     `fresh` are the pieces since the last firing, of which the last one takes records; `earlier` the runs of pieces that
     an accumulating window keeps of its firings. `held` are the records of both, where an evictor has to look at them.
-    `published` has the windows under which this one fired, with what a retraction must name. `refuses` says why
-    the window takes no records.
+    `next` is the id of its next piece; a multiple of `_BLOCK` if no more ids are set aside. `published` has the
+    windows under which this one fired, with what a retraction must name. `refuses` says why the window takes no
+    records.
     """
 
     __slots__ = (
@@ -28,6 +33,7 @@ class OpenWindow:
         "fresh",
         "held",
         "index",
+        "next",
         "nonspeculative",
         "published",
         "refuses",
@@ -40,7 +46,7 @@ class OpenWindow:
         self.fresh = list[int]()
         self.earlier: Runs = []
         self.held = dict[int, Held]()
-        self.index = self.nonspeculative = 0
+        self.next = self.index = self.nonspeculative = 0
         self.published = dict[Window, Pieces]()
 
     def written(self) -> dict[str, Any]:
@@ -50,6 +56,7 @@ class OpenWindow:
             "fresh": runs_of(self.fresh),
             "earlier": self.earlier,
             "held": [list(each) for each in self.held.values()],
+            "next": self.next,
             "index": self.index,
             "nonspeculative": self.nonspeculative,
             "published": [[window.start, window.end, runs_of(ids)] for window, ids in self.published.items()],
@@ -65,12 +72,13 @@ class OpenWindow:
         found.fresh, found.earlier = ids_of(written.get("fresh", ())), written.get("earlier", [])
         found.held = {each[0]: Held(*each) for each in written.get("held", ())}
         found.index, found.nonspeculative = written.get("index", 0), written.get("nonspeculative", 0)
+        found.next = written.get("next", 0)
         found.published = {Window(a, b): pieces_in(runs) for a, b, runs in written.get("published", ())}
         return found
 
 
 class KeyWindows:
-    """The windows of one key that are not closed, and the next id of a piece."""
+    """The windows of one key that are not closed, and the first id of a piece that is not set aside."""
 
     __slots__ = ("next", "open")
 
@@ -80,6 +88,19 @@ class KeyWindows:
             check_state(state, _MACHINE)
             self.next = state["next"]
             self.open = [OpenWindow.read(each) for each in state["open"]]
+
+    def next_piece(self) -> int:
+        """The id of a new piece, in the order in which pieces begin: evictors look at records in their order."""
+        self.next += 1
+        return self.next - 1
+
+    def piece_of(self, opened: OpenWindow) -> int:
+        """The id of a new piece of this window, which follows the one before if there are ids set aside."""
+        if opened.next % _BLOCK == 0:
+            opened.next = self.next = -(-self.next // _BLOCK) * _BLOCK
+            self.next += _BLOCK
+        opened.next += 1
+        return opened.next - 1
 
     def kept(self) -> State | None:
         """The state, if a window is open."""

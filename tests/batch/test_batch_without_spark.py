@@ -76,6 +76,7 @@ FIRINGS = {
     'Sliding("20 s", "10 s")': f'{EARLY}"accumulating", {TOLD}',
     'Tumbling("20 s")': f'{EARLY}"discarding", {TOLD}',
     'RecordWindows("10 s")': "",
+    "Global()": 'trigger=Repeatedly(AfterCount(3)), accumulation="accumulating_and_replacing"',
     'Tumbling("1 hour")': 'trigger=Repeatedly(AfterCount(3)), accumulation="discarding"',
 }
 """Ordered windows, and their triggers."""
@@ -84,14 +85,14 @@ SHORT = ('Tumbling("10 s")',)
 
 @pytest.mark.parametrize("window", shortened(FIRINGS, SHORT))
 def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> None:
-    made, bounds = [], "CountPolicy" not in window and "marker" not in window
+    made, bounds = [], not any(kind in window for kind in ("CountPolicy", "marker", "Global"))
     for way, settings in (("here", {}), ("there", {"aggregate": "spark"})):
         mill = firings(
             *(tmp_path / way, spark, window),
             trigger=FIRINGS[window],
             bounds=bounds,
             collect=False,
-            lateness="20 s" if FIRINGS[window] else "0 s",
+            lateness="20 s" if FIRINGS[window] and bounds else "0 s",
             **settings,
         )
         mill.feed([an_event(1)])
@@ -113,6 +114,8 @@ def test_firings_are_folded_alone(tmp_path: Path, spark: Any, window: str) -> No
             mill.run(clock=NOW + timedelta(seconds=begin * 10 + 60))
     for mill in made:
         mill.run(drain=True)
+        mill.feed([an_event(100, user="a")])
+        mill.run(clock=NOW + timedelta(hours=1))
     assert here.everything() == there.everything()
     assert len(here.published()) > 3
     assert sorted_rows(state(here)) == sorted_rows(state(there))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.commands import type_command
-from support.projects import ROOT
+from support.firings import firings
+from support.projects import NO_SPARK, ROOT, an_event
 from tidemill.core.exit_code import ExitCode
 from tidemill.engine.spark.jars import locked_jars
 from tidemill.engine.spark.session import Spark
@@ -77,6 +78,31 @@ def test_explain_spark_shows_the_plan_of_the_job(tidemill, mill, spark, monkeypa
     assert found["spark"]["sums"].endswith("Windows are merged in the driver")
     assert "\nRecords are aggregated by DuckDB in Spark's Python workers" in found["spark"]["sums"]
     assert not mill.project.ledger("sums").exists
+
+
+def test_late_records_of_windows_without_bounds_are_shown(tmp_path):
+    told = 'trigger=Repeatedly(AfterCount(3)), accumulation="accumulating_and_replacing"'
+    mill = firings(tmp_path, NO_SPARK, "Global()", trigger=told, collect=False)
+    mill.feed([an_event(1, "a", 1)])
+    mill.run(drain=True)
+    mill.feed([an_event(2, "a", 1)])
+    assert mill.run().accounts["events"].late == 1
+    for words in (("ls",), ("windows",), ("admit", "--dry-run")):
+        found = type_command(mill.project.folder, "late", words[0], "firings", *words[1:])
+        assert found.code == ExitCode.DONE, found
+    [row] = type_command(mill.project.folder, "late", "windows", "firings", "--json").lines
+    assert (row["window_start"], row["window_end"], row["records"]) == (None, None, 1)
+
+
+@pytest.mark.spark
+def test_explain_spark_does_not_look_at_the_state_that_firings_have(spark, monkeypatch, tmp_path):
+    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: Spark.of(spark))
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
+    for number in range(2):
+        mill.feed([an_event(number, "a", 1)])
+        mill.run()
+    found = type_command(mill.project.folder, "explain", "firings", "--spark", "--json").json
+    assert "MapInArrow" in found["spark"]["firings"]
 
 
 def test_lint_of_good_contracts_is_done(tidemill, mill):

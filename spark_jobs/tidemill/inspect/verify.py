@@ -16,7 +16,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
 from tidemill.core.change.redefinition import redefined, undecided
-from tidemill.core.history.coverage import Cover, united
+from tidemill.core.history.coverage import Cover, batches_of, united
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.position import Since
@@ -110,7 +110,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
         earlier = Earlier.of(sink, view.position, covers)
         since = (view.position.since or {}).get(sink.table)
         if earlier.batches and _mixes(amendment, sink, view, past):
-            yield Verified(table=sink.table, differences=Differences(), earlier=earlier.batches, since=since)
+            yield Verified(table=sink.table, differences=Differences(), earlier=batches_of(covers), since=since)
             continue
         lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
         checking = _Checking(amendment, view, spark, sink, wanted, earlier, lacking)

@@ -27,7 +27,10 @@ def verify(
     ctx: typer.Context,
     pipeline: PipelineName,
     windows: Annotated[
-        str | None, typer.Option(metavar="FROM/TO", help="Only windows that start at these event times, in ISO 8601.")
+        str | None,
+        typer.Option(
+            metavar="FROM/TO", help="Only windows that start at these event times, in ISO 8601; of firings, all rows."
+        ),
     ] = None,
     sample: Annotated[
         float,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.spark import spark_session
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.log.scan import MemoryScan
 from tidemill.core.plan.planning import plan_batch
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.core.bind.flow import Flow
+    from tidemill.core.bind.sinks import Sink
     from tidemill.core.plan.plan import BatchPlan
     from tidemill.engine.attempt import Attempt
+    from tidemill.engine.steps import Read
     from tidemill.project.project import Project
 
 
@@ -39,7 +42,7 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
         attempt = _attempt(project, flow, plan, session)
         read = attempt.read().kept(attempt.flow, attempt.writers.spark)
         plans = {}
-        jobs = [(sink, attempt.job(read, sink)) for sink in attempt.flow.sinks]
+        jobs = [(sink, _job(attempt, read, sink)) for sink in attempt.flow.sinks]
         for sink, frame in ((sink, job) for sink, job in jobs if job is not None):
             text = io.StringIO()
             with contextlib.redirect_stdout(text):
@@ -49,6 +52,14 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
                 plans[sink.table] += f"\n\n{_merging(attempt, sink, frame)}"
         attempt.release()
         return plans
+
+
+def _job(attempt: Attempt, read: Read, sink: Sink) -> DataFrame | None:
+    """The job of a first batch, which has no state."""
+    if not isinstance(sink, FiringSink):
+        return attempt.job(read, sink)
+    rows = attempt.rows(read, sink)
+    return None if rows is None else attempt.firings.job(sink, rows, None)
 
 
 def _aggregating(project: Project, flow: Flow) -> str:

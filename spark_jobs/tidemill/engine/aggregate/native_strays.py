@@ -17,7 +17,7 @@ from tidemill.core.contract.contract import RowRule, Severity
 from tidemill.core.contract.row_rules import rules_of
 from tidemill.core.contract.schema import DataType, Field, Scalar
 from tidemill.core.contract.schema import Decimal as DecimalType
-from tidemill.core.time.panes import Panes
+from tidemill.core.time.panes import OnePane, Panes
 from tidemill.engine.aggregate.side_outputs import LATE_COLUMNS, REJECTED_COLUMNS
 from tidemill.engine.storage.chains import Numbers
 from tidemill.tables.arrow_types import arrow_schema
@@ -85,15 +85,15 @@ class Strays:
     def _late(self, what: LateRows, few: pa.Table, raw: pa.Table) -> pa.Table:
         here = pa.array(np.flatnonzero(np.asarray(few[what.late])))
         times = few["_time"].take(here).to_pylist()
-        windows = [what.panes.last_window_of(time) for time in times]
+        starts, ends = zip(*(_bounds(what.panes, time) for time in times), strict=True) if times else ((), ())
         names = list(what.columns.values())
         # A table without columns has no rows that `to_pylist` could give.
         values = few.select(list(what.columns)).take(here).rename_columns(names).to_pylist() or [{}] * len(here)
         columns = [
             times,
             [what.table] * len(times),
-            [window.start for window in windows],
-            [window.end for window in windows],
+            list(starts),
+            list(ends),
             [as_json(row) for row in values],
             raw["_raw"].take(here),
         ]
@@ -132,3 +132,11 @@ def _written(value: Any) -> str:
 
 def _capital(escape: re.Match[str]) -> str:
     return escape[0] if escape[1] is None else f"\\u{escape[1].upper()}"
+
+
+def _bounds(panes: Panes, time: int) -> tuple[int | None, int | None]:
+    """Start and end of the last window of a time (`last_window_start`, `last_window_end`); null where it has none."""
+    if isinstance(panes, OnePane):
+        return None, None
+    window = panes.last_window_of(time)
+    return window.start, window.end

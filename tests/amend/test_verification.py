@@ -16,7 +16,8 @@ from tidemill.core.errors import InputError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets, OfWindows
 from tidemill.core.repair.side_outputs import Selection
-from tidemill.inspect.lineage import Lineage, lineage
+from tidemill.inspect.contributions import Lineage
+from tidemill.inspect.lineage import lineage
 from tidemill.inspect.verify import Scope, verify
 from tidemill.maintain.maintenance import maintain
 from tidemill.repair.backfill import backfill

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.errors import InputError
 from tidemill.core.time.times import show_moment
 from tidemill.engine.storage.table_layout import Uris
@@ -30,13 +30,13 @@ def matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
     return rows
 
 
-def row_of(uris: Uris, sink: WindowedSink, start: datetime | None, key: Mapping[str, str]) -> Mapping[str, Any] | None:
+def row_of(uris: Uris, sink: StatefulSink, start: datetime | None, key: Mapping[str, str]) -> Mapping[str, Any] | None:
     """The published row of a window and key; None if there is none."""
     rows = matching(published, key).to_pylist() if (published := rows_of(uris, sink, start)) is not None else []
     return rows[0] if rows else None
 
 
-def nothing_counted(uris: Uris, sink: WindowedSink, start: datetime | None, key: Mapping[str, str]) -> InputError:
+def nothing_counted(uris: Uris, sink: StatefulSink, start: datetime | None, key: Mapping[str, str]) -> InputError:
     """The error for a window and key that no record belongs to. It names the keys that the window has."""
     rows = rows_of(uris, sink, start)
     found = [] if rows is None else rows.select(sink.keys).to_pylist()
@@ -52,7 +52,7 @@ def nothing_counted(uris: Uris, sink: WindowedSink, start: datetime | None, key:
     )
 
 
-def rows_of(uris: Uris, sink: WindowedSink, start: datetime | None) -> pa.Table | None:
+def rows_of(uris: Uris, sink: StatefulSink, start: datetime | None) -> pa.Table | None:
     """The published rows of a window, or of a table without windows; None if the table does not exist yet."""
     spec = uris.published_table(sink)
     if newest(spec) is None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from tidemill.inspect.contributions import Contribution, Lineage
     from tidemill.inspect.firings import Publication
-    from tidemill.inspect.lineage import Contribution, Lineage
     from tidemill.project.project import Project
 
 
@@ -52,9 +52,9 @@ def _key(project: Project, pipeline: str, table: str | None, text: str | None) -
     """Parse `a=1,b=2`, or the value alone if the key has one column."""
     if text is None:
         return {}
-    from tidemill.core.bind.sinks import WindowedSink
+    from tidemill.core.bind.sinks import StatefulSink
 
-    sinks = [s for s in project.pipeline(pipeline).sinks if isinstance(s, WindowedSink) and table in (None, s.table)]
+    sinks = [s for s in project.pipeline(pipeline).sinks if isinstance(s, StatefulSink) and table in (None, s.table)]
     if not sinks:
         # The table is misspelt, and is refused by its name.
         return {}

@@ -108,7 +108,7 @@ def test_a_buffer_has_no_lateness_to_explain(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("named", [(), ("--table", "firings")])
-def test_explain_of_a_window_says_where_to_look_for_firings(
+def test_explain_of_a_window_refuses_firings_whose_windows_have_no_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], named: tuple[str, ...]
 ) -> None:
     mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(1))", collect=False)
@@ -116,8 +116,7 @@ def test_explain_of_a_window_says_where_to_look_for_firings(
     mill.run()
     code, text = shown(tmp_path, capsys, "explain", "firings", "--window", NOW.isoformat(), *named)
     assert code == 5
-    assert "firings has firings, and what one is made of" in text
-    assert "tidemill history firings --batch N" in text
+    assert "windows of firings (tumbling by count 1) have no start fix: name the key alone" in text
 
 
 def test_a_backfill_that_has_begun_is_not_completed_by_whoever_wants_to_drop_it(

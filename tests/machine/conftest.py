@@ -16,6 +16,7 @@ from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.engine.publish import kept_pieces
 from tidemill.ledger.process import this_process
+from tidemill.maintain import maintenance
 from tidemill.project.project import Project
 from tidemill.repair.job import AmendmentJob
 from tidemill.run import batch
@@ -27,6 +28,12 @@ WHO = "somebody"
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine of a few lines instead of Spark."""
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
+
+
+@pytest.fixture
+def early_maintenance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the newest two commits can always be rewound to, so maintenance has something to remove."""
+    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
 
 
 @pytest.fixture

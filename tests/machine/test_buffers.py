@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,12 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
-from machine.told import USERS, Told, disturbed, places_of
+from machine.told import USERS, Told, disturbed, places_of, shown
 from support.commands import type_command
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
-from support.projects import NO_SPARK, Mill, an_event, rows_of
+from support.projects import NO_SPARK, an_event, rows_of
 from support.short_forms import shortened
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
 from tidemill.core.errors import DeclarationError
@@ -26,12 +24,12 @@ from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.state_size import state_sizes
-from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
 from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3))": TumblingBuffer(CountPolicy(3)),
@@ -43,13 +41,6 @@ BUFFERS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
-
-
 def expected(told: Told, declared: Any) -> list[tuple[str, int, int | None]]:
     found = []
     for user in USERS:
@@ -59,10 +50,6 @@ def expected(told: Told, declared: Any) -> list[tuple[str, int, int | None]]:
         for fires in buffered(declared, records):
             found.append((user, len(fires), sum(own[i] for i in fires) if fires else None))
     return sorted(found, key=str)
-
-
-def shown(mill: Mill) -> list[tuple[str, int, int | None]]:
-    return sorted(((r["user"], r["n"], r["amount"]) for r in mill.published()), key=str)
 
 
 @pytest.mark.parametrize("seed", shortened(range(4), (0,)))

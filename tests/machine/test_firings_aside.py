@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.repair.repair import repair
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny")
 
 EACH = 'trigger=Repeatedly(AfterCount(1)), accumulation="discarding"'
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    return
 
 
 def a_mill(folder: Path, window: str = "Tumbling('10 s')", trigger: str = EACH) -> Mill:

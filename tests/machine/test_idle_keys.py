@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
-from machine.told import USERS, Told, disturbed, places_of
+from machine.told import USERS, Told, disturbed, places_of, shown
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
@@ -23,28 +21,17 @@ from tidemill.core.errors import DeclarationError, Incompatible
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.state_compaction import Folding
-from tidemill.maintain import maintenance
 from tidemill.maintain.state_compaction import fold
 from tidemill.repair.backfill import backfill
-from tidemill.run import batch
 from tidemill.run.histories import plan_of
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 ALL, BEGIN = OfOffsets(since={}, until={}), datetime.now(UTC)
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3), idle_timeout='90 seconds')": TumblingBuffer(CountPolicy(3)),
     "SlidingBuffer(CountPolicy(4), CountPolicy(2), '90 seconds')": SlidingBuffer(CountPolicy(4), CountPolicy(2)),
 }
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
-
-
-def shown(mill: Mill) -> list[tuple[str, int, int | None]]:
-    return sorted(((r["user"], r["n"], r["amount"]) for r in mill.published()), key=str)
 
 
 def expected(told: Told, declared: Any) -> list[tuple[str, int, int | None]]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
@@ -18,16 +16,11 @@ from tidemill.core.exit_code import ExitCode
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.repair.backfill import backfill
 from tidemill.repair.rewind import rewind
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny")
 
 EARLY = 'trigger=AfterWatermark(early=AfterCount(2)), accumulation="accumulating_and_retracting", '
 TOLD = 'timing="timing", index="nth", operation="operation"'
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    return
 
 
 def told(mill: Mill, *words: str) -> dict[str, Any]:

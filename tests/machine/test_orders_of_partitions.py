@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from machine.tiny import TinyAttempt
 from support.firings import feed, firings
 from support.projects import NO_SPARK, rows_of
-from tidemill.run import batch
 
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    return
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.mark.parametrize(

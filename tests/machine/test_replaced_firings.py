@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
 from machine.told import Told, added, disturbed, fired, places_of
 from support.firings import firings
 from support.projects import NO_SPARK, NOW, Mill, an_event, rows_of
@@ -26,10 +24,10 @@ from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import micros
-from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 WINDOWS = {
     "Tumbling('10 s')": Tumbling("10 s").panes,
@@ -44,13 +42,6 @@ TRIGGERS = {
 CROSSED = [c for c in crossed(WINDOWS, TRIGGERS) if not (c.values[0] == "Global()" and "late=" in c.values[1])]
 REPLACING = "accumulating_and_replacing"
 ALL = OfOffsets(since={}, until={})
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
 
 
 def expected(told: Told, declared: EventWindows) -> list[tuple[Any, ...]]:

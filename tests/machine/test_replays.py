@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -16,27 +15,19 @@ from machine.test_buffers import BUFFERS, expected, shown
 from machine.test_triggers import MODES, TRIGGERS, WINDOWS, with_trigger
 from machine.test_triggers import expected as expected_of_windows
 from machine.test_triggers import shown as shown_windows
-from machine.tiny import TinyAttempt
 from machine.told import Told, disturbed, places_of
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
 from support.short_forms import crossed, shortened
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
-from tidemill.run import batch
 from tidemill.run.histories import turns_of
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 ALL = OfOffsets(since={}, until={})
 SHORT = list(BUFFERS)[2:4]
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
 
 
 def somewhere(mill: Mill, draw: random.Random) -> OfOffsets | None:

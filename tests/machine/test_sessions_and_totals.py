@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.projects import NO_SPARK, NOW, Mill, an_event, sums, totals
 from tidemill.core.errors import AmendmentError, Incompatible
@@ -18,21 +16,14 @@ from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets, OfWindows
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.state_size import size_json, state_sizes
-from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill, preview
 from tidemill.repair.repair import repair
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 SESSIONS = {"window": 'Session("10 seconds")'}
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
 
 
 def shown(mill: Mill) -> list[tuple[str, float, float, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from machine.failing import failing
-from machine.tiny import TinyAttempt
 from support.firings import firings
 from support.projects import NO_SPARK, NOW, an_event, rows_of
 from tidemill.cli.main import main
@@ -20,13 +18,8 @@ from tidemill.core.time.times import micros
 from tidemill.inspect.state_size import state_sizes
 from tidemill.repair.backfill import backfill, resume
 from tidemill.repair.rewind import rewind
-from tidemill.run import batch
 
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    return
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def shown(folder: Path, capsys: pytest.CaptureFixture[str], *command: str) -> tuple[object, str]:

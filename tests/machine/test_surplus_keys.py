@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
-from machine.tiny import TinyAttempt
-from machine.told import Told, disturbed, places_of
+from machine.told import Told, disturbed, places_of, shown
 from support.firings import changed, firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
@@ -26,26 +24,15 @@ from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.engine.publish.firings import Firings
-from tidemill.maintain import maintenance
 from tidemill.repair.backfill import backfill
-from tidemill.run import batch
 
-ALL, BEGIN = OfOffsets(since={}, until={}), datetime(2026, 1, 1, tzinfo=UTC)
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3), most_keys=MOST)": TumblingBuffer(CountPolicy(3)),
     "SlidingBuffer(CountPolicy(4), CountPolicy(2), most_keys=MOST)": SlidingBuffer(CountPolicy(4), CountPolicy(2)),
 }
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
-
-
-def shown(mill: Mill) -> list[tuple[str, int, int | None]]:
-    return sorted(((r["user"], r["n"], r["amount"]) for r in mill.published()), key=str)
 
 
 def expected(told: Told, declared: Any, most: int) -> list[tuple[str, int, int | None]]:

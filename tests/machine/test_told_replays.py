@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from machine.failing import failing
-from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.firings import changed, firings
 from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
@@ -32,18 +30,13 @@ from tidemill.repair.backfill import backfill, preview
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny", "much_state")
 
 ALL = OfOffsets(since={}, until={})
 EACH = 'trigger=Repeatedly(AfterCount(1)), accumulation="discarding"'
 PLACE = TopicPartition("events", 0)
 COUNT_3 = "TumblingBuffer(CountPolicy(3))"
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch, much_state: None) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    return
 
 
 def since(offset: int) -> OfOffsets:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from machine.tiny import TinyAttempt
 from machine.told import Told, added, disturbed, fired, places_of
 from support.firings import firings
 from support.projects import NO_SPARK, TOTALS_CONTRACT, Mill, an_event
@@ -19,8 +17,8 @@ from tidemill.core.errors import Incompatible
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.time.times import micros
-from tidemill.maintain import maintenance
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 WINDOWS = {
     "Tumbling('10 s')": Tumbling("10 s"),
@@ -33,13 +31,6 @@ TRIGGERS = {
     "Never()": Never(),
 }
 MODES = ("discarding", "accumulating", "accumulating_and_retracting")
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
 
 
 def expected(told: Told, declared: EventWindows) -> list[tuple[Any, ...]]:

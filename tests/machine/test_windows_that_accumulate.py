@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,6 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from machine.failing import failing
-from machine.tiny import TinyAttempt
 from support.firings import changed, firings
 from support.projects import NO_SPARK, NOW, Mill, an_event, sums
 from tidemill.core.bind.firing_sink import FiringSink
@@ -23,11 +22,11 @@ from tidemill.engine.publish import firings as publishing
 from tidemill.engine.publish import kept_pieces
 from tidemill.engine.publish.ordered_state import Kept
 from tidemill.inspect.state_size import state_sizes
-from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.repair.backfill import backfill, preview
 from tidemill.repair.rewind import rewind
-from tidemill.run import batch
+
+pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
 
 ALL = OfOffsets(since={}, until={})
 MINUTES = 26
@@ -35,13 +34,6 @@ USERS = ("a", "b")
 MODES = ["accumulating", "accumulating_and_retracting", "accumulating_and_replacing"]
 FEW = len(USERS) * (1 + 2 * 5)
 """What two keys keep of up to 2 ** 5 firings: a row for themselves, and the nodes of two runs of pieces."""
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
-    return
 
 
 @pytest.fixture

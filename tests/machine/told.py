@@ -102,6 +102,11 @@ def added(amounts: Sequence[int], numbers: Sequence[int]) -> tuple[int, int | No
     return len(numbers), sum(amounts[i] for i in numbers) if numbers else None
 
 
+def shown(mill: Mill) -> list[tuple[str, int, int | None]]:
+    """User, count and sum of each published row."""
+    return sorted(((r["user"], r["n"], r["amount"]) for r in mill.published()), key=str)
+
+
 def places_of(mill: Mill, *, beside: bool = False) -> Sequence[str]:
     """The boundaries of a batch, and those of what runs `beside` batches."""
     flow = mill.project.pipeline(mill.name)

@@ -14,7 +14,6 @@ from typing import Any
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.errors import InputError
 from tidemill.core.history.index import IndexedBatch
-from tidemill.core.identity.semantics import version_of
 from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros
@@ -103,19 +102,6 @@ def _publications(
     """The batches that published these rows, in their order, each with the timings of its firings."""
     known, found = {batch.batch_id: batch for batch in batches}, []
     for batch_id, part in groupby(rows, key=lambda row: row["batch_id"]):
-        batch = known[batch_id]
-        held, broken = (batch.rules or {}).get(sink.table, (0, 0))
         timings = [_FIRING if sink.told.timing is None else str(row[sink.told.timing]) for row in part]
-        found.append(
-            Publication(
-                batch_id=batch_id,
-                attempt=batch.attempt,
-                semantics=version_of(batch.semantics),
-                timing=", ".join(dict.fromkeys(timings)),
-                at=batch.at,
-                version=batch.tables.get(sink.table),
-                rules_held=held,
-                rules_broken=broken,
-            )
-        )
+        found.append(Publication.of(known[batch_id], sink.table, ", ".join(dict.fromkeys(timings))))
     return tuple(found)

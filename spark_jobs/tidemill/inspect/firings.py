@@ -35,6 +35,21 @@ class Publication:
     rules_held: int
     rules_broken: int
 
+    @staticmethod
+    def of(batch: IndexedBatch, table: str, timing: str) -> Publication:
+        """What this batch published in a table."""
+        held, broken = (batch.rules or {}).get(table, (0, 0))
+        return Publication(
+            batch_id=batch.batch_id,
+            attempt=batch.attempt,
+            semantics=version_of(batch.semantics),
+            timing=timing,
+            at=batch.at,
+            version=batch.tables.get(table),
+            rules_held=held,
+            rules_broken=broken,
+        )
+
 
 def publications_of(
     sink: WindowedSink, window: Window, touched: Collection[int], batches: Sequence[IndexedBatch], since: Since | None
@@ -45,19 +60,7 @@ def publications_of(
         timing = timing_of(sink, window, batch, touched=batch.batch_id in touched)
         if timing is None or _was_left_out(sink, window, batch, since):
             continue
-        held, broken = (batch.rules or {}).get(sink.table, (0, 0))
-        found.append(
-            Publication(
-                batch_id=batch.batch_id,
-                attempt=batch.attempt,
-                semantics=version_of(batch.semantics),
-                timing=timing,
-                at=batch.at,
-                version=batch.tables.get(sink.table),
-                rules_held=held,
-                rules_broken=broken,
-            )
-        )
+        found.append(Publication.of(batch, sink.table, timing))
     return tuple(found)
 
 

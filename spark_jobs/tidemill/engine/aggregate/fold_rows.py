@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -30,6 +31,9 @@ RECORD, KEY, FIRING = 0, 1, 2
 
 VALUE, MARKER, KEPT = "_value", "_marker", "_kept"
 """The number that a delta compares, whether the row is a marker, and what a key kept: then it is no record."""
+
+Stretch = tuple[int, int]
+"""Where the sorted rows of a key's records in one epoch lie, half-open."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -77,6 +81,14 @@ class Sorted:
         """Where the rows of each key lie, half-open."""
         edges = [*self.begins.tolist(), len(self.order)]
         return pairwise(edges)
+
+    def stretches(self, first: int, last: int) -> Iterator[tuple[int, Stretch]]:
+        """The epochs of a key's records, which lie from `first` to `last`, each with where its own are."""
+        while first < last:
+            epoch = self.epochs[first]
+            until = bisect_left(self.epochs, epoch + 1, first, last)
+            yield epoch, (first, until)
+            first = until
 
     def records(self, first: int, last: int) -> Records:
         """Some rows as records."""
@@ -186,10 +198,6 @@ def _firing(firing: Firing, number: int) -> str:
 
 def _bounds(window: Window | None) -> list[int] | None:
     return None if window is None else [window.start, window.end]
-
-
-def _numbers(column: pa.ChunkedArray) -> Numbers:
-    return np.asarray(pc.fill_null(column.cast(pa.int64()), -1))
 
 
 def _begins(numbers: Numbers) -> Numbers:

@@ -80,12 +80,10 @@ class OrderedFold:
         """The rows of one key, from `first` to `last`, epoch by epoch; time passes in between."""
         (kept, first), at, row = self.begun(rows, first), 0, first
         before = kept
-        while first < last:
-            epoch = rows.epochs[first]
-            until = bisect_left(rows.epochs, epoch + 1, first, last)
+        for epoch, stretch in rows.stretches(first, last):
             kept, at = self._let_time_pass(kept, at, epoch, row, found)
-            kept = self.fold(kept, rows.records(first, until), epoch, (row, first), found)
-            first, at = until, epoch + 1
+            kept = self.fold(kept, rows.records(*stretch), epoch, (row, stretch[0]), found)
+            at = epoch + 1
         kept, _ = self._let_time_pass(kept, at, len(self.history.epochs), row, found)
         if kept is not before:
             found.key(row, kept)

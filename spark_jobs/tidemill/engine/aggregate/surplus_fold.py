@@ -5,10 +5,9 @@ Which keys are forgotten follows from the records of all others. So all keys are
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Protocol
 
@@ -17,13 +16,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.ordered.firing import Wake
 from tidemill.core.ordered.records import Moment, Records
 from tidemill.engine.aggregate.epochs import History
-from tidemill.engine.aggregate.fold_rows import Found, KeptState, Sorted, places_in_batches, sorted_by
+from tidemill.engine.aggregate.fold_rows import Found, KeptState, Sorted, Stretch, places_in_batches, sorted_by
 
 _RECORDS = 31
 """Two to the power of this is more than the records of a batch."""
-
-Stretch = tuple[int, int]
-"""Where the sorted rows of a key's records in one batch lie, half-open."""
 
 
 class _KeyFold(Protocol):
@@ -39,6 +35,10 @@ class _KeyFold(Protocol):
     def fold(self, kept: KeptState, records: Records, epoch: int, rows: tuple[int, int], found: Found) -> KeptState: ...
 
 
+_Wait = tuple[int, int]
+"""A watermark or clock, and the number of the key that waits for it."""
+
+
 class _Key:
     """A key: the first of its sorted rows, what it kept, what it keeps, and where its records begin."""
 
@@ -52,13 +52,9 @@ class _Wakes:
     """The keys that wait for a watermark or a clock; heaps keep entries of former wakes until these have come."""
 
     def __init__(self, keys: Iterable[tuple[int, _Key]]) -> None:
-        self._waits: tuple[list[Stretch], list[Stretch]] = ([], [])
+        self._waits: tuple[list[_Wait], list[_Wait]] = ([], [])
         for number, key in keys:
-            for heap, at in zip(self._waits, key.kept.wake, strict=True):
-                if at is not None:
-                    heap.append((at, number))
-        for heap in self._waits:
-            heapify(heap)
+            self.add(number, key.kept.wake)
 
     def add(self, number: int, wake: Wake) -> None:
         """A key waits for this from now on."""
@@ -107,16 +103,9 @@ class _Together:
         """For each epoch and key, where its records are."""
         found: dict[int, dict[int, Stretch]] = defaultdict(dict)
         for number, (key, (_, last)) in enumerate(zip(self._keys, self._spans, strict=True)):
-            for epoch, stretch in self._stretches(key.first, last):
+            for epoch, stretch in self._sorted.stretches(key.first, last):
                 found[epoch][number] = stretch
         return found
-
-    def _stretches(self, first: int, last: int) -> Iterator[tuple[int, Stretch]]:
-        epochs = self._sorted.epochs
-        while first < last:
-            until = bisect_left(epochs, epochs[first] + 1, first, last)
-            yield epochs[first], (first, until)
-            first = until
 
     def _let_time_pass(self, number: int, epoch: int) -> None:
         """Fold a key without records, if it waits for this batch."""

@@ -8,7 +8,7 @@ segment is never deleted: its footer tells the end of the log and what each prod
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,14 +33,36 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """A listing of the folder: base offsets of segments and start offsets, both sorted."""
+    """A listing of the folder: base offsets of segments, and start offsets, as the digits of their names, in any order.
 
-    bases: tuple[int, ...]
-    starts: tuple[int, ...]
+    Partitions may have many thousands of segments, and each batch lists them: only digits that are asked for become
+    numbers.
+    """
+
+    segments: Sequence[str]
+    starts: Sequence[str]
+
+    @staticmethod
+    def of(names: Sequence[str]) -> _Listing:
+        return _Listing(segments=_offsets(names, ".parquet"), starts=_offsets(names, ".start"))
 
     @property
     def start(self) -> int:
-        return self.starts[-1] if self.starts else 0
+        return int(max(self.starts, default="0"))
+
+    @property
+    def oldest(self) -> int | None:
+        return int(min(self.segments)) if self.segments else None
+
+    @property
+    def newest(self) -> int | None:
+        return int(max(self.segments)) if self.segments else None
+
+    def bases(self, since: int = 0) -> tuple[int, ...]:
+        """The base offsets in order, beginning with that of the segment that holds `since`."""
+        wanted = _digits(since)
+        first = max((digits for digits in self.segments if digits <= wanted), default="")
+        return tuple(sorted(int(digits) for digits in self.segments if digits >= first))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,19 +140,19 @@ class FilePartition:
         if before_offset > held.from_offset:
             self._store.put_if_absent(self._name(before_offset, "start"), b"")
         listing = self._list()
-        for base, following in pairwise(listing.bases):
-            if following <= listing.start:
+        start = listing.start
+        for base, following in pairwise(listing.bases()):
+            if following <= start:
                 self._store.delete(self._name(base, "parquet"))
-        for start in listing.starts[:-1]:
-            self._store.delete(self._name(start, "start"))
-        return OffsetRange(self._place, listing.start, max(held.until_offset, listing.start))
+        for digits in sorted(listing.starts)[:-1]:
+            self._store.delete(self._name(int(digits), "start"))
+        return OffsetRange(self._place, start, max(held.until_offset, start))
 
     def _name(self, offset: int, kind: str) -> str:
-        return f"{self._folder}/{offset:020d}.{kind}"
+        return f"{self._folder}/{_digits(offset)}.{kind}"
 
     def _list(self) -> _Listing:
-        names = self._store.list(self._folder)
-        return _Listing(bases=_offsets(names, ".parquet"), starts=_offsets(names, ".start"))
+        return _Listing.of(self._store.list(self._folder))
 
     def _settled(self, use: Callable[[_Listing], _T]) -> _T:
         """Call `use` with a listing, and with a new one before a loss is believed.
@@ -140,7 +162,7 @@ class FilePartition:
         """
         for attempt in range(_LISTINGS):
             listing = self._list()
-            if attempt == 0 and listing.bases and listing.bases[0] > listing.start:
+            if attempt == 0 and (listing.oldest or 0) > listing.start:
                 continue
             try:
                 return use(listing)
@@ -155,7 +177,8 @@ class FilePartition:
         return self._settled(self._tip_of)
 
     def _tip_of(self, listing: _Listing) -> _Tip:
-        footer = self._footer(listing.bases[-1]) if listing.bases else None
+        newest = listing.newest
+        footer = None if newest is None else self._footer(newest)
         end = footer.range.until_offset if footer else 0
         if end < listing.start:
             raise OffsetsLost(
@@ -178,13 +201,13 @@ class FilePartition:
         return decode_footer(path, tail, topic_id=self._topic_id, place=self._place, base_offset=base)
 
     def _cover(self, listing: _Listing, wanted: OffsetRange) -> dict[str, OffsetRange]:
-        bases, start = listing.bases, listing.start
-        inside = bool(bases) and wanted.until_offset <= bases[-1]
-        end = bases[-1] if inside else self._tip_of(listing).held.until_offset
+        end, start = listing.newest or 0, listing.start
+        if wanted.until_offset > end:
+            end = self._tip_of(listing).held.until_offset
         refusals.check_held(wanted, OffsetRange(self._place, start, max(start, end)))
         files: dict[str, OffsetRange] = {}
         position = wanted.from_offset
-        touched = bases[max(bisect_right(bases, position) - 1, 0) :]
+        touched = listing.bases(position)
         for base, following in zip(touched, (*touched[1:], None), strict=True):
             if position >= wanted.until_offset:
                 break
@@ -244,13 +267,21 @@ class FilePartition:
             share = share_at(base)
             return share.batch.sequence if share else -1
 
-        bases = tip.listing.bases
+        bases = tip.listing.bases()
         found = share_at(bases[bisect_left(bases, sequence, key=sequence_at)])
         return found if found and found.batch.sequence == sequence else None
 
 
-def _offsets(names: Sequence[str], suffix: str) -> tuple[int, ...]:
-    """The offsets at the beginning of the file names with this suffix, sorted."""
+def _digits(offset: int) -> str:
+    return f"{offset:0{_DIGITS}d}"
+
+
+def _offsets(names: Sequence[str], suffix: str) -> Sequence[str]:
+    """The digits of the file names with this suffix."""
     length = _DIGITS + len(suffix)
-    fitting = (n[:_DIGITS] for n in names if len(n) == length and n.endswith(suffix))
-    return tuple(sorted(int(digits) for digits in fitting if digits.isdecimal() and digits.isascii()))
+    found = [name[:_DIGITS] for name in names if len(name) == length and name.endswith(suffix)]
+    return found if _are_digits("".join(found)) else [each for each in found if _are_digits(each)]
+
+
+def _are_digits(text: str) -> bool:
+    return text.isdecimal() and text.isascii()

@@ -160,7 +160,8 @@ def _test(name: str) -> tuple[str, str]:
     """Where a test shows something, and the test."""
     path, _, function = name.partition("::")
     text = (DOCS.parent / path).read_text(encoding="utf-8")
-    place = "the tiny engine" if "TinyAttempt" in text else "the engine"
+    tiny = "TinyAttempt" in text or 'usefixtures("tiny"' in text
+    place = "the tiny engine" if tiny else "the engine"
     place = "the rules" if path.startswith("tests/core/") else place
     return f"{place}, in a long form" if _is_long(text, function) else place, f"`{name}`"
 

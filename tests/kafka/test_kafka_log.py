@@ -142,3 +142,25 @@ def test_who_may_not_come_in_is_told_so_without_the_password(
     with pytest.raises(LogRefused, match=r"does not let us in: .*invalid credentials") as refused:
         stranger.topics()
     assert "wrong" not in str(refused.value)
+
+
+def test_log_of_one_batch_asks_the_broker_once_for_a_topic_and_its_bounds(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, log = cluster.topic(), cluster.log.remembering()
+    cluster.feed(name, [b"a", b"b"])
+    asked = list[str]()
+    for method in ("_described", "_offsets"):
+        real = getattr(KafkaLog, method)
+        monkeypatch.setattr(
+            KafkaLog, method, lambda *given, method=method, real=real: (asked.append(method), real(*given))[1]
+        )
+    held = log.bounds(name)[0]
+    assert [r.value for r in read_records(log.scan(log.topic(name).topic_id, [held]))] == [b"a", b"b"]
+    assert asked == ["_described", "_offsets", "_offsets"]
+    cluster.feed(name, [b"c"])
+    later = OffsetRange(held.topic_partition, 2, 3)
+    assert [r.value for r in read_records(log.scan(log.topic(name).topic_id, [later]))] == [b"c"]
+    with pytest.raises(OffsetsLost):
+        log.scan(log.topic(name).topic_id, [OffsetRange(held.topic_partition, 2, 4)])
+    assert cluster.log.bounds(name)[0].until_offset == 3

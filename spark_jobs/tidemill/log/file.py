@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tidemill.core.errors import ConfigError, LogError
 from tidemill.core.log.offsets import OffsetRange, merge_ranges
 from tidemill.core.log.scan import ParquetScan
 from tidemill.log import refusals
+from tidemill.log.file_memory import FileMemory
 from tidemill.log.file_partition import FilePartition
 from tidemill.log.interface import Topic, Usage
 from tidemill.log.reading import first_at
@@ -47,8 +49,8 @@ class _TopicFile(msgspec.Struct, frozen=True):
 class FileLog:
     """A `WritableLog` under one folder, which any number of processes may use at once.
 
-    The folder is created with the first topic. Nothing is cached: every call reads the store. `storage` returns the
-    options with which Arrow reads segments that are not on this machine.
+    The folder is created with the first topic. Nothing is cached, unless by `remembering`: every call reads the store.
+    `storage` returns the options with which Arrow reads segments that are not on this machine.
 
     Raises:
         ConfigError: the path of the folder has a character that Spark would take for a pattern.
@@ -73,6 +75,13 @@ class FileLog:
             )
         self._clock = clock
         self._new_id = new_id
+        self._memory: FileMemory | None = None
+
+    def remembering(self) -> FileLog:
+        """See `Remembers`: the store is asked once for topics, footers of segments, and the names that a scan needs."""
+        found = copy(self)
+        found._memory = FileMemory()
+        return found
 
     def names(self) -> Sequence[str]:
         """Return the names of all topics, sorted."""
@@ -167,7 +176,7 @@ class FileLog:
         return {part.place.partition: part.usage() for part in self._partitions(name)}
 
     def _partition(self, topic: Topic, partition: int) -> FilePartition:
-        return FilePartition(self._store, topic, partition, self._clock)
+        return FilePartition(self._store, topic, partition, self._clock, self._memory)
 
     def _partitions(self, name: str) -> list[FilePartition]:
         topic = self.topic(name)
@@ -175,6 +184,14 @@ class FileLog:
         return [self._partition(topic, number) for number in range(topic.partitions)]
 
     def _read_topic(self, name: str) -> Topic | None:
+        if self._memory is None:
+            return self._topic_there(name)
+        known = self._memory.topics
+        if name not in known and (found := self._topic_there(name)) is not None:
+            known[name] = found
+        return known.get(name)
+
+    def _topic_there(self, name: str) -> Topic | None:
         try:
             raw = self._store.read(_topic_file(name))
         except FileNotFoundError:

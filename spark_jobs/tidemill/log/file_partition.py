@@ -9,7 +9,7 @@ segment is never deleted: its footer tells the end of the log and what each prod
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -20,56 +20,22 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.errors import CommitUnknown, OffsetsLost
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log import refusals
+from tidemill.log.file_memory import FileMemory, Listing, digits_of
 from tidemill.log.interface import Topic, Usage
 from tidemill.log.segment import TAIL_LENGTH, Footer, damaged, decode_footer, encode, footer_length, remember
 from tidemill.log.writable import LandedBatch, ProducerBatch
 from tidemill.stores.interface import Store
 
-_DIGITS = 20
 _LISTINGS = 5
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Listing:
-    """A listing of the folder: base offsets of segments, and start offsets, as the digits of their names, in any order.
-
-    Partitions may have many thousands of segments, and each batch lists them: only digits that are asked for become
-    numbers.
-    """
-
-    segments: Sequence[str]
-    starts: Sequence[str]
-
-    @staticmethod
-    def of(names: Sequence[str]) -> _Listing:
-        return _Listing(segments=_offsets(names, ".parquet"), starts=_offsets(names, ".start"))
-
-    @property
-    def start(self) -> int:
-        return int(max(self.starts, default="0"))
-
-    @property
-    def oldest(self) -> int | None:
-        return int(min(self.segments)) if self.segments else None
-
-    @property
-    def newest(self) -> int | None:
-        return int(max(self.segments)) if self.segments else None
-
-    def bases(self, since: int = 0) -> tuple[int, ...]:
-        """The base offsets in order, beginning with that of the segment that holds `since`."""
-        wanted = _digits(since)
-        first = max((digits for digits in self.segments if digits <= wanted), default="")
-        return tuple(sorted(int(digits) for digits in self.segments if digits >= first))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Tip:
     """The end of the log: the bounds of the partition, and the newest share of each producer."""
 
-    listing: _Listing
+    listing: Listing
     held: OffsetRange
     newest: Mapping[str, LandedBatch]
 
@@ -77,12 +43,20 @@ class _Tip:
 class FilePartition:
     """Appends to, checks and trims the folder of one partition. `WritableLog` documents the promises."""
 
-    def __init__(self, store: Store, topic: Topic, partition: int, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        topic: Topic,
+        partition: int,
+        clock: Callable[[], datetime],
+        memory: FileMemory | None = None,
+    ) -> None:
         self._store = store
         self._topic_id = topic.topic_id
         self._place = refusals.check_partition(topic, partition)
         self._folder = f"{topic.name}/{topic.topic_id}/{partition}"
         self._clock = clock
+        self._memory = memory
 
     @property
     def place(self) -> TopicPartition:
@@ -107,7 +81,8 @@ class FilePartition:
             OffsetsLost: some offsets are gone, not written yet, or missing in between.
             SegmentDamaged: a file that should hold some of them cannot be read.
         """
-        return self._settled(lambda listing: self._cover(listing, wanted))
+        known = None if self._memory is None else self._memory.listings.get(self._folder)
+        return self._settled(lambda listing: self._cover(listing, wanted), known)
 
     def append(self, records: pa.Table, at: int | None, batch: ProducerBatch | None) -> OffsetRange:
         """Write a segment at the end of the partition and return its offsets.
@@ -149,19 +124,22 @@ class FilePartition:
         return OffsetRange(self._place, start, max(held.until_offset, start))
 
     def _name(self, offset: int, kind: str) -> str:
-        return f"{self._folder}/{_digits(offset)}.{kind}"
+        return f"{self._folder}/{digits_of(offset)}.{kind}"
 
-    def _list(self) -> _Listing:
-        return _Listing.of(self._store.list(self._folder))
+    def _list(self) -> Listing:
+        found = Listing.of(self._store.list(self._folder))
+        if self._memory is not None:
+            self._memory.listings[self._folder] = found
+        return found
 
-    def _settled(self, use: Callable[[_Listing], _T]) -> _T:
-        """Call `use` with a listing, and with a new one before a loss is believed.
+    def _settled(self, use: Callable[[Listing], _T], known: Listing | None = None) -> _T:
+        """Call `use` with a listing, by default a new one, and with a new one before a loss is believed.
 
         Others append and trim while a listing is made. So a listing may show a start or a segment, but not the segments
         or the start that were written before it. The next listing has them.
         """
         for attempt in range(_LISTINGS):
-            listing = self._list()
+            listing = known if known is not None and attempt == 0 else self._list()
             if attempt == 0 and (listing.oldest or 0) > listing.start:
                 continue
             try:
@@ -176,7 +154,7 @@ class FilePartition:
     def _tip(self) -> _Tip:
         return self._settled(self._tip_of)
 
-    def _tip_of(self, listing: _Listing) -> _Tip:
+    def _tip_of(self, listing: Listing) -> _Tip:
         newest = listing.newest
         footer = None if newest is None else self._footer(newest)
         end = footer.range.until_offset if footer else 0
@@ -194,13 +172,20 @@ class FilePartition:
 
     def _footer(self, base: int) -> Footer:
         name = self._name(base, "parquet")
+        if self._memory is None:
+            return self._read_footer(name, base)
+        if name not in self._memory.footers:
+            self._memory.footers[name] = self._read_footer(name, base)
+        return self._memory.footers[name]
+
+    def _read_footer(self, name: str, base: int) -> Footer:
         tail = self._store.tail(name, TAIL_LENGTH)
         if len(tail.data) < footer_length(tail.data) <= tail.size:
             tail = self._store.tail(name, footer_length(tail.data))
         path = self._store.locate(name)
         return decode_footer(path, tail, topic_id=self._topic_id, place=self._place, base_offset=base)
 
-    def _cover(self, listing: _Listing, wanted: OffsetRange) -> dict[str, OffsetRange]:
+    def _cover(self, listing: Listing, wanted: OffsetRange) -> dict[str, OffsetRange]:
         end, start = listing.newest or 0, listing.start
         if wanted.until_offset > end:
             end = self._tip_of(listing).held.until_offset
@@ -270,18 +255,3 @@ class FilePartition:
         bases = tip.listing.bases()
         found = share_at(bases[bisect_left(bases, sequence, key=sequence_at)])
         return found if found and found.batch.sequence == sequence else None
-
-
-def _digits(offset: int) -> str:
-    return f"{offset:0{_DIGITS}d}"
-
-
-def _offsets(names: Sequence[str], suffix: str) -> Sequence[str]:
-    """The digits of the file names with this suffix."""
-    length = _DIGITS + len(suffix)
-    found = [name[:_DIGITS] for name in names if len(name) == length and name.endswith(suffix)]
-    return found if _are_digits("".join(found)) else [each for each in found if _are_digits(each)]
-
-
-def _are_digits(text: str) -> bool:
-    return text.isdecimal() and text.isascii()

@@ -34,6 +34,20 @@ class Usage:
 
 
 @runtime_checkable
+class Remembers(Protocol):
+    """A log that need not be asked twice for one batch."""
+
+    def remembering(self) -> Log:
+        """Return the same log with a memory of its own: it asks once for what one batch needs several times."""
+        ...
+
+
+def asked_once(log: Log) -> Log:
+    """The log for one batch: with a memory, if it can remember."""
+    return log.remembering() if isinstance(log, Remembers) else log
+
+
+@runtime_checkable
 class HoldsBack(Protocol):
     """A log with transactions: a partition ends where its first open transaction begins."""
 

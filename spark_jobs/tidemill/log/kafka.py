@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -43,12 +45,27 @@ LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What one batch has asked about topics."""
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    bounds: dict[str, Mapping[int, OffsetRange]] = field(default_factory=dict)
+
+
 class KafkaLog:
     """The topics of a cluster, except Kafka's internal ones."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
         self._refusals: list[str] = []
+        self._memory: _Memory | None = None
+
+    def remembering(self) -> Self:
+        """See `Remembers`: the brokers are asked once for topics and bounds. The connection is the same."""
+        found = copy(self)
+        found._memory = _Memory()
+        return found
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -72,6 +89,13 @@ class KafkaLog:
 
     def topic(self, name: str) -> Topic:
         """Return the topic called `name`, or raise `UnknownTopic`."""
+        if self._memory is None:
+            return self._topic_there(name)
+        if name not in self._memory.topics:
+            self._memory.topics[name] = self._topic_there(name)
+        return self._memory.topics[name]
+
+    def _topic_there(self, name: str) -> Topic:
         found = self._described([name])
         if not found:
             raise refusals.unknown_topic(name, self._where, self.names())
@@ -97,7 +121,10 @@ class KafkaLog:
         numbers = range(topic.partitions)
         starts = self._offsets(name, numbers, _EARLIEST)
         ends = self._offsets(name, numbers, LATEST)
-        return {n: OffsetRange(TopicPartition(name, n), starts[n], max(starts[n], ends[n])) for n in numbers}
+        found = {n: OffsetRange(TopicPartition(name, n), starts[n], max(starts[n], ends[n])) for n in numbers}
+        if self._memory is not None:
+            self._memory.bounds[name] = found
+        return found
 
     def waiting(self, name: str) -> Mapping[int, int]:
         """Return how many offsets of each partition wait for open transactions to end."""
@@ -115,10 +142,16 @@ class KafkaLog:
             return KafkaScan(topic="", ranges=(), java={}, client={})
         topic = self.topic(ranges[0].topic_partition.topic)
         refusals.check_scan(topic, topic_id, ranges)
-        held = self.bounds(topic.name)
-        for item in wanted:
-            refusals.check_held(item, held[item.topic_partition.partition])
+        if not self._knows(topic.name, wanted):
+            held = self.bounds(topic.name)
+            for item in wanted:
+                refusals.check_held(item, held[item.topic_partition.partition])
         return KafkaScan(topic=topic.name, ranges=wanted, java=self.access.java(), client=self.access.client())
+
+    def _knows(self, name: str, wanted: Sequence[OffsetRange]) -> bool:
+        """Whether all of these offsets were there when this batch asked: the reader says if they are gone since."""
+        known = {} if self._memory is None else self._memory.bounds.get(name, {})
+        return all(not item.without(known.get(item.topic_partition.partition)) for item in wanted)
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
         """Return the first offset whose record has `moment` or a later time, or the end."""

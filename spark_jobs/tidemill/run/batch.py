@@ -43,7 +43,7 @@ from tidemill.engine.spark.session import Spark
 from tidemill.engine.steps import Aggregated, Published, Staged
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
-from tidemill.log.interface import Log, TellsPosition
+from tidemill.log.interface import Log, TellsPosition, asked_once
 from tidemill.log.pipeline_topics import check_sends, readable
 from tidemill.log.reading import in_memory
 from tidemill.project.project import Project
@@ -89,7 +89,7 @@ def run_batch(
     Raises:
         TidemillError: the batch did not commit. What it wrote does not count, and the next run continues it.
     """
-    log, book = project.log(), ledger or project.ledger(name)
+    log, book = asked_once(project.log()), ledger or project.ledger(name)
     flow = _checked(project, name, log)
     started = datetime.now(UTC)
     sources, uris = Sources(log, project.side_tables(name), upstream_of(project)), project.uris(name)

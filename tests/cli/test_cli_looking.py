@@ -59,7 +59,16 @@ def test_explain_maps_each_step_of_a_batch_to_jobs_and_writes(tidemill):
     steps = tidemill("explain", "sums", "--json").json["physical"]["steps"]
     assert [s["name"] for s in steps] == ["claim", "read", "aggregate", "stage", "audit", "publish", "commit"]
     assert steps[2]["writes"] == "state of sums: append"
+    one = "1: read to partial aggregate, counted on the way"
+    assert steps[2]["jobs"] == f"none in this process, 1 in Spark's Python workers; by Spark SQL {one}"
     assert steps[5]["writes"] == "quarantine, late: append; sums: upsert by window_start, user"
+
+
+def test_explain_names_no_other_way_than_that_of_the_settings(tidemill, mill):
+    file = mill.project.folder / "tidemill.toml"
+    file.write_text(file.read_text().replace("[spark]", '[spark]\naggregate = "spark"\n'))
+    steps = tidemill("explain", "sums", "--json").json["physical"]["steps"]
+    assert steps[2]["jobs"] == "1: read to partial aggregate, counted on the way"
 
 
 def test_explain_for_people_keeps_brackets_of_expressions(tidemill, mill):

@@ -27,7 +27,7 @@ class StepOfBatch:
 
 def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
     """The physical plan. On another machine or with other settings it differs, but the results do not."""
-    steps = steps_of(flow)
+    steps = steps_of(flow, settings)
     return {
         "place": place(settings),
         "writer": writer(settings),
@@ -71,7 +71,7 @@ def aggregated(settings: Settings) -> str:
     return f"DuckDB, {here}in Spark's Python workers beyond, or Spark SQL; `--spark` says which, and why"
 
 
-def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
+def steps_of(flow: Flow, settings: Settings) -> tuple[StepOfBatch, ...]:
     """The steps of every batch of this pipeline, in order."""
     windowed = [s for s in flow.sinks if isinstance(s, StatefulSink)]
     formats = ", ".join(sorted({i.contract.format.value for i in flow.sources if i.contract.format}))
@@ -83,7 +83,7 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
         StepOfBatch(
             name="read", what=f"the planned offsets; {formats} in Arrow batches; {row_rules} row rules as one bit mask"
         ),
-        _aggregate(flow, windowed),
+        _aggregate(flow, windowed, settings),
         StepOfBatch(
             name="stage",
             what=_of_kinds(
@@ -105,11 +105,13 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
     )
 
 
-def _aggregate(flow: Flow, windowed: list[StatefulSink]) -> StepOfBatch:
+def _aggregate(flow: Flow, windowed: list[StatefulSink], settings: Settings) -> StepOfBatch:
     count = len(flow.sinks)
     fused = count == 1 and all(len(paths) == 1 for sink in flow.sinks for paths in sink.paths.values())
     jobs = "1: read to partial aggregate, counted on the way" if fused else f"1 a input to count, {count} on its rows"
     tables = ", ".join(s.table for s in windowed)
+    if settings.aggregate != "spark":
+        jobs = f"none in this process, 1 in Spark's Python workers; by Spark SQL {jobs}"
     return StepOfBatch(
         name="aggregate",
         what=_of_kinds(

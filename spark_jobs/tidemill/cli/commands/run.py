@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidemill.cli.amending import By, needed_reason
 from tidemill.cli.executing import show_batches
+from tidemill.cli.following import stopped_by_signals
 from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
@@ -31,6 +32,12 @@ def run(
     pipeline: PipelineName,
     until_caught_up: Annotated[
         bool, typer.Option("--until-caught-up", help="Continue until nothing is left to do, and exit with 0.")
+    ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Stay, and run a batch each time that the pipeline's `every` has passed, until stopped."
+        ),
     ] = False,
     limit: Annotated[
         int | None,
@@ -61,6 +68,10 @@ def run(
     reason = needed_reason(by, why) if from_now or by or why else None
     if reason is not None and not from_now:
         raise ConfigError("--by and --why belong to a decision", fix="leave them out, or add --from-now")
+    if follow:
+        ends = {"--until-caught-up": until_caught_up, "--drain": drain, "--batches": batches, "--from-now": from_now}
+        _follow(ctx, pipeline, limit, [name for name, given in ends.items() if given], as_json=as_json)
+        return
 
     def ordered(project: Project, start: Opens) -> Iterator[Committed]:
         from tidemill.run.loop import Order, run_batches
@@ -80,3 +91,24 @@ def run(
 
     count = show_batches(ctx, pipeline, ordered, as_json=as_json, ended=ended)
     raise typer.Exit(ExitCode.DONE if count or until_caught_up else ExitCode.NOTHING_TO_DO)
+
+
+def _follow(ctx: typer.Context, pipeline: str, limit: int | None, others: Sequence[str], *, as_json: bool) -> None:
+    """Run batches until a signal comes.
+
+    Raises:
+        ConfigError: other options say when to end, or decide something.
+    """
+    if others:
+        raise ConfigError(
+            f"--follow runs batches until it is stopped, found {' and '.join(others)} as well",
+            fix=f"leave out --follow, or {' and '.join(others)}",
+        )
+    with stopped_by_signals(as_json=as_json) as follower:
+
+        def followed(project: Project, start: Opens) -> Iterator[Committed]:
+            from tidemill.run.following import follow
+
+            return follow(project, pipeline, follower, limit=limit, session=start)
+
+        show_batches(ctx, pipeline, followed, as_json=as_json, ended=lambda _: "stopped")

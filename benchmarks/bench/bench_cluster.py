@@ -65,14 +65,13 @@ def measured(workers: int, records: int) -> dict[str, Any]:
 def _second_batch(spark: Any, folder: Path, records: int, servers: Sequence[int]) -> dict[str, Any]:
     """Its seconds, and the CPU seconds of this process and of the servers: the master, and then the workers."""
     from bench.contestant import Arena
-    from bench.feed import Feed
+    from bench.feed import Feed, partitions_for
     from bench.machine import cpu_seconds
     from bench.records import Traffic
     from bench.tidemill_batch import TABLE, TidemillBatch
 
-    # An append to a partition has a million records at most.
-    feed = Feed(folder / "log", Traffic(size=records), partitions=max(2, -(-records // 1_000_000)))
-    product = TidemillBatch(batch_records=records, driver_records=0)
+    feed = Feed(folder / "log", Traffic(size=records), partitions=partitions_for(records))
+    product = TidemillBatch(driver_records=0)
     product.prepare(Arena(spark=spark, log=folder / "log", lake=folder / "lake"))
     product.round(feed.deliver())
     delivery, watched = feed.deliver(), (os.getpid(), *servers)

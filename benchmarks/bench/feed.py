@@ -14,6 +14,15 @@ from tidemill.log.producer import Producer, RoundRobin
 TOPIC = "bench.requests"
 
 
+_MOST_APPENDED = 1_000_000
+"""So many records an append to a partition has at most."""
+
+
+def partitions_for(size: int) -> int:
+    """How many partitions a round of so many records needs: 2, or as many as appends."""
+    return max(2, -(-size // _MOST_APPENDED))
+
+
 class Records(Protocol):
     """What a feed writes."""
 

@@ -38,8 +38,8 @@ class KafkaBatch(TidemillBatch):
         super().prepare(arena)
 
     def settings(self, arena: Arena) -> dict[str, Any]:
-        # The markers of transactions have offsets, too.
-        more = {"kafka": {"kafka": self._servers}, "batch_records": 2_000_000, "driver_records": 2_000_000}
+        # The markers of transactions have offsets, too: with the default, 1,000,000 records would be left to Spark.
+        more = {"kafka": {"kafka": self._servers}, "driver_records": 2_000_000}
         return {**super().settings(arena), **more}
 
     def round(self, delivery: Delivery) -> float:

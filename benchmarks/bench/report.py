@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,50 +11,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from bench.aims import of_sizes
 from bench.baselines import StateStore
+from bench.figures import Figures, ratio
 from bench.measured import EARLY, LATE, RECORDS, Series, Steady
 
 FORMAT_VERSION = 1
 CONTENDER, FLOOR, RIVAL, TUNED = "tidemill", "floor", "available_now", "_tuned"
 ON_KAFKA = "tidemill on kafka"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
-    """A figure and its bound. `met` is None where the figure was not measured."""
-
-    what: str
-    found: float | None
-    bound: str
-    met: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The medians of a series; of Structured Streaming, of the state store (`rival`, `tuned_rival`) that was faster."""
-
-    size: int
-    tidemill: float | None
-    floor: float | None
-    available_now: float | None
-    rival: str
-    available_now_tuned: float | None
-    tuned_rival: str
-
-    @property
-    def vs_available_now(self) -> float | None:
-        """How many times faster than Structured Streaming."""
-        return _ratio(self.available_now, self.tidemill)
-
-    @property
-    def vs_tuned(self) -> float | None:
-        """How many times faster than Structured Streaming with every setting that was found to help it."""
-        return _ratio(self.available_now_tuned, self.tidemill)
-
-    @property
-    def vs_floor(self) -> float | None:
-        """How many times faster than the bare job; below 1, slower."""
-        return _ratio(self.floor, self.tidemill)
 
 
 def figures(series: Series) -> Figures:
@@ -69,6 +32,9 @@ def figures(series: Series) -> Figures:
         rival=rival,
         available_now_tuned=series.median(tuned_rival),
         tuned_rival=tuned_rival,
+        flink=series.median("flink"),
+        duckdb=series.median("duckdb"),
+        kafka=series.median(ON_KAFKA),
     )
 
 
@@ -76,39 +42,6 @@ def _faster(series: Series, suffix: str) -> str:
     """The state store with the lower median; empty when none took part."""
     names = [f"{RIVAL}_{store.name.lower()}{suffix}" for store in StateStore]
     return min((n for n in names if series.seconds.get(n)), key=lambda n: series.median(n) or 0.0, default="")
-
-
-def aims(measured: Sequence[Figures], steady: Steady | None) -> list[Aim]:
-    """Everything that the bench is to show, met or not."""
-    found = [aim for each in measured for aim in _aims_of_size(each)]
-    early, late = (steady.around(EARLY), steady.around(LATE)) if steady else (None, None)
-    growth = _ratio(late, early)
-    met = None if growth is None else growth <= 1.10
-    return [*found, Aim(what=f"batch {LATE:,} against batch {EARLY}", found=growth, bound="at most 1.10 x", met=met)]
-
-
-def _aims_of_size(each: Figures) -> list[Aim]:
-    ours, floor, ratio = each.tidemill, each.floor, each.vs_available_now
-    size = f"{each.size:,} records"
-    found = [
-        Aim(
-            what=f"{size}: times faster than AvailableNow",
-            found=ratio,
-            bound="at least 4 x",
-            met=None if ratio is None else ratio >= 4,
-        )
-    ]
-    if each.size == 1_000:
-        met = None if ours is None else ours < 0.6
-        found.append(Aim(what=f"{size}: seconds", found=ours, bound="below 0.6 s", met=met))
-    if floor is not None and each.size == 100_000:
-        met = None if ours is None else ours <= floor + 0.4
-        bound = f"at most floor + 0.4 = {floor + 0.4:.2f} s"
-        found.append(Aim(what=f"{size}: seconds", found=ours, bound=bound, met=met))
-    if floor is not None and each.size == 1_000_000:
-        met = None if ours is None else ours < floor
-        found.append(Aim(what=f"{size}: seconds", found=ours, bound=f"below floor = {floor:.2f} s", met=met))
-    return found
 
 
 def as_json(series: Sequence[Series], steady: Steady | None, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +54,7 @@ def as_json(series: Sequence[Series], steady: Steady | None, about: Mapping[str,
         "steady": _steady_json(steady),
         "aims": [
             {"what": aim.what, "found": _rounded(aim.found), "bound": aim.bound, "met": aim.met}
-            for aim in aims(measured, steady)
+            for aim in of_sizes(measured, steady)
         ],
     }
 
@@ -159,7 +92,7 @@ def _steady_json(steady: Steady | None) -> dict[str, Any] | None:
         "batches": len(steady.seconds),
         f"batch_{EARLY}_s": _rounded(early),
         f"batch_{LATE}_s": _rounded(late),
-        "ratio": _rounded(_ratio(late, early)),
+        "ratio": _rounded(ratio(late, early)),
         f"floor_at_{EARLY}_s": _rounded(steady.bare_around(EARLY)),
         f"floor_at_{LATE}_s": _rounded(steady.bare_around(LATE)),
         "hundreds_s": [_rounded(s) for s in steady.hundreds],
@@ -198,6 +131,7 @@ def _medians(series: Sequence[Series]) -> Table:
         "x Av.Now",
         "x tuned",
         "x bare",
+        "MB",
         "rows equal",
     ):
         table.add_column(heading, justify="right")
@@ -212,6 +146,7 @@ def _medians(series: Sequence[Series]) -> Table:
             _times(of.vs_available_now),
             _times(of.vs_tuned),
             _times(of.vs_floor),
+            _memory(one),
             _equality(one),
         )
     return table
@@ -222,7 +157,7 @@ def _aims(measured: Sequence[Figures], steady: Steady | None) -> Table:
     for heading in ("", "found", "aim", ""):
         table.add_column(heading)
     words = {True: "[green]met", False: "[red]not met", None: "[dim]not measured"}
-    for aim in aims(measured, steady):
+    for aim in of_sizes(measured, steady):
         table.add_row(aim.what, "-" if aim.found is None else f"{aim.found:.2f}", aim.bound, words[aim.met])
     return table
 
@@ -232,6 +167,12 @@ def _spread(series: Series, name: str) -> str:
     return f"{series.median(name):.2f} ({min(seconds):.2f}-{max(seconds):.2f})" if seconds else "-"
 
 
+def _memory(series: Series) -> str:
+    """The most that the driver and the workers of a batch of Tidemill had in memory."""
+    peak = series.peak_mb.get(CONTENDER, {})
+    return f"{peak['driver']:,}+{peak['workers']:,}" if peak else "-"
+
+
 def _equality(series: Series) -> str:
     wrong = sum(series.differing.values())
     return f"[red]{wrong:,} differ" if wrong else f"{series.settled:,}"
@@ -239,10 +180,6 @@ def _equality(series: Series) -> str:
 
 def _times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.1f}"
-
-
-def _ratio(above: float | None, below: float | None) -> float | None:
-    return above / below if above is not None and below else None
 
 
 def _rounded(value: float | None) -> float | None:

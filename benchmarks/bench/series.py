@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.baselines import LOG_SCHEMA
 from bench.contestant import Arena, Contestant
-from bench.feed import Feed
+from bench.feed import Feed, partitions_for
 from bench.machine import cpu_seconds
 from bench.measured import Series
 from bench.memory import forget_peaks, peaks_mb
@@ -50,7 +50,9 @@ class Course:
     def run(self, plan: Plan, contestants: Sequence[Contestant]) -> Series:
         """All rounds, then the comparison of what was published."""
         log = self.folder / "log"
-        feed = Feed(log, self.workload.records(plan.size), topic=self.workload.topic)
+        feed = Feed(
+            log, self.workload.records(plan.size), topic=self.workload.topic, partitions=partitions_for(plan.size)
+        )
         for contestant in contestants:
             contestant.prepare(Arena(spark=self.spark, log=log, lake=self.folder / contestant.name))
         self._seconds = {contestant.name: [] for contestant in contestants}

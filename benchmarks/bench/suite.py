@@ -206,7 +206,9 @@ BESIDE = ",".join(workload.name for workload, _ in MORE)
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="sizes 1000 and 10000, three rounds, no long run")
-    parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {KNOWN}; 0 for none")
+    parser.add_argument(
+        "--sizes", help=f"records a batch, separated by commas, also 10000000; default {KNOWN}; 0 for none"
+    )
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
     parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
     parser.add_argument("--flink", action="store_true", help="Flink SQL as well; installs PyFlink apart the first time")

@@ -263,7 +263,8 @@ def _names(parser: argparse.ArgumentParser, option: str, text: str, known: Seque
 def _plan(size: int, *, quick: bool) -> Plan:
     if quick:
         return Plan(size=size, warm=1, counted=3)
-    return next((plan for plan in PLANS if plan.size == size), Plan(size=size, warm=1, counted=5))
+    other = Plan(size=size, warm=1, counted=5 if size <= PLANS[-1].size else 2)
+    return next((plan for plan in PLANS if plan.size == size), other)
 
 
 def _short(path: Path) -> str:

@@ -121,7 +121,7 @@ bench-audit: setup ## what the audit of a batch costs: 30 rules on 2,000 rows
 bench-repair: setup ## what it costs to repair ten records among a thousand windows
 	@$(RUN) python benchmarks/bench/bench_repair.py $(OPTIONS)
 
-bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the last costs what the hundredth did
+bench-upkeep: setup ## 10,000 batches with maintenance every 500: whether the last hundred costs what the second did
 	@$(RUN) python benchmarks/bench/bench_upkeep.py $(OPTIONS)
 
 bench-history: setup ## looks at a ledger of a million events, and repairs of a million scattered records

@@ -31,9 +31,14 @@ class Aim:
 def of_sizes(measured: Sequence[Figures], steady: Steady | None) -> list[Aim]:
     """Everything that the sizes and the long run are to show, met or not."""
     found = [aim for each in measured for aim in _of_size(each)]
-    hundreds = steady.hundreds if steady else []
-    growth = ratio(hundreds[LATE // 100 - 1], hundreds[1]) if len(hundreds) >= LATE // 100 else None
-    return [*found, _at_most(f"{LATE:,} batches: the last hundred to the second", growth, GROWTH, " x")]
+    what = f"{LATE:,} batches: the last hundred to the second"
+    return [*found, _at_most(what, growth(steady) if steady else None, GROWTH, " x")]
+
+
+def growth(steady: Steady) -> float | None:
+    """How many times as long as the second hundred of batches the last one took; None if it was not reached."""
+    hundreds = steady.hundreds
+    return ratio(hundreds[LATE // 100 - 1], hundreds[1]) if len(hundreds) >= LATE // 100 else None
 
 
 def _of_size(each: Figures) -> list[Aim]:

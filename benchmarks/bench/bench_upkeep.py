@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 AROUND, EARLY = 25, 150
-GROWTH = 1.05
+GROWTH, LEAST = 1.05, 300
 
 
 def main() -> int:
@@ -30,6 +30,8 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=500)
     parser.add_argument("--out", type=Path, default=Path("build/upkeep.json"))
     given = parser.parse_args()
+    if given.batches < LEAST:
+        parser.error(f"--batches: at least {LEAST}, so that there are a second hundred and a last one")
     from bench.suite import bench_session
 
     with tempfile.TemporaryDirectory(prefix="tidemill-upkeep-") as folder, bench_session() as spark:

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event, sums
-from tidemill.cli.following import stopped_by_signals
+from tidemill.cli.following import SignalledFollower, stopped_by_signals
+from tidemill.core.errors import EngineError
 from tidemill.core.exit_code import ExitCode
 
 SOON = 60.0
@@ -75,3 +77,45 @@ def test_signal_stops_the_pause_and_a_second_one_whatever_goes_on(capfd: pytest.
             os.kill(os.getpid(), signal.SIGINT)
     assert [signal.getsignal(number) for number in numbers] == before
     assert capfd.readouterr().err.count("stopping after the present batch") == 1
+
+
+def test_first_signal_lets_the_batch_end_after_spark_has_taken_the_signal_for_itself(
+    quick: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+
+    def started(_: object) -> object:
+        taken.append(signal.signal(signal.SIGINT, signal.default_int_handler))
+        return NO_SPARK
+
+    def batches(project: object, pipeline: str, follower: SignalledFollower, **more: Any) -> Iterator[Any]:
+        more["session"]()
+        os.kill(os.getpid(), signal.SIGINT)
+        yield from ()
+        assert follower.stopping()
+
+    monkeypatch.setattr("tidemill.run.following.follow", batches)
+    said = type_command(quick.project.folder, "run", "sums", "--follow", "--json", session=started)
+    assert len(taken) == 1
+    assert (said.code, said.json["outcome"]) == (ExitCode.DONE, "stopped")
+
+
+def test_spark_that_failed_is_started_anew(quick: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def batches(project: object, pipeline: str, follower: SignalledFollower, **more: Any) -> Iterator[Any]:
+        for _ in range(2):
+            more["session"]()
+        follower.failed(EngineError("Spark is gone"))
+        more["session"]()
+        yield from ()
+
+    def start(_: object) -> object:
+        started.append(len(started))
+        return NO_SPARK
+
+    monkeypatch.setattr("tidemill.run.following.follow", batches)
+    said = type_command(quick.project.folder, "run", "sums", "--follow", session=start)
+    assert said.code == ExitCode.DONE
+    assert started == [0, 1]
+    assert "Spark is gone" in said.err

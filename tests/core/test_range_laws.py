@@ -133,3 +133,14 @@ def test_a_slice_is_visible_exactly_when_it_was_added(steps: list[tuple[int, int
 def test_a_slice_of_an_older_batch_cannot_be_added() -> None:
     with pytest.raises(ValueError, match="not after"):
         SliceSet(through=3).add(3, 1)
+
+
+@given(st.lists(ranges(), max_size=6), st.integers(1, 50), st.integers(1, 20))
+def test_batch_that_leaves_something_over_has_reached_its_limit(
+    backlog: list[OffsetRange], limit: int, of_partition: int
+) -> None:
+    bounds = ReadLimit(limit, of_partition)
+    taken = bounds.apply(backlog)
+    if sum(map(len, taken)) < sum(map(len, backlog)):
+        assert bounds.is_reached(taken)
+    assert not ReadLimit().is_reached(taken)

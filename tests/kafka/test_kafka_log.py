@@ -148,6 +148,7 @@ def test_log_of_one_batch_asks_the_broker_once_for_a_topic_and_its_bounds(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, log = cluster.topic(), cluster.log.remembering()
+    assert log.admin is cluster.log.admin
     cluster.feed(name, [b"a", b"b"])
     asked = list[str]()
     for method in ("_described", "_offsets"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.core.errors import OffsetsLost
+from tidemill.core.errors import OffsetsLost, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.file import FileLog
 from tidemill.log.reading import read_records
@@ -97,5 +97,7 @@ def test_loss_since_then_is_told_and_is_not_hidden_by_the_memory(log: FileLog) -
 def test_topic_that_comes_later_is_found(log: FileLog) -> None:
     memory = log.remembering()
     assert memory.names() == ["t"]
+    with pytest.raises(UnknownTopic):
+        memory.topic("u")
     log.create_topic("u", 1)
     assert memory.topic("u").name == "u"

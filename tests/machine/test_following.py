@@ -62,30 +62,42 @@ def test_batch_begins_each_time_that_the_pace_of_the_pipeline_has_passed(a_mill:
     assert all(50 < seconds <= 60 for seconds in follower.seconds)
 
 
-def test_batches_follow_at_once_while_the_log_holds_as_much_as_they_read(a_mill: Callable[..., Mill]) -> None:
+def test_batch_that_has_read_as_much_as_it_may_is_followed_at_once(a_mill: Callable[..., Mill]) -> None:
     mill, follower = a_mill(), Somebody(2)
     mill.feed([an_event(number) for number in range(7)])
     assert followed(mill, follower, limit=2) == [2, 2, 2, 1]
     assert len(follower.seconds) == 2
 
 
-def test_rest_that_is_smaller_than_a_batch_waits_for_the_next_one(a_mill: Callable[..., Mill]) -> None:
-    mill, follower = a_mill(), Somebody(2)
-    mill.feed([an_event(number) for number in range(8)])
-    assert followed(mill, follower, limit=5) == [5, 3]
-    assert len(follower.seconds) == 2
+def test_bound_of_a_partition_is_a_bound_too(a_mill: Callable[..., Mill]) -> None:
+    mill, follower = a_mill(partitions=2, partition_records=2), Somebody(1)
+    mill.feed([an_event(number) for number in range(5)])
+    mill.feed([an_event(6)], partition=1)
+    assert followed(mill, follower) == [3, 2, 1]
+
+
+def test_records_that_come_meanwhile_wait_for_the_next_one(a_mill: Callable[..., Mill]) -> None:
+    mill = a_mill()
+    mill.feed([an_event(1)])
+    follower = Somebody(2)
+    found = follow(again(mill).project, "sums", follower, session=lambda: NO_SPARK)
+    next(found)
+    mill.feed([an_event(number) for number in range(2, 9)])
+    assert follower.seconds == []
+    assert next(found).accounts["events"].read == 7
+    assert len(follower.seconds) == 1
 
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """The next batches raise these errors."""
+    """The next batches raise these errors; None runs one."""
 
-    def fail(*errors: TidemillError) -> None:
+    def fail(*errors: TidemillError | None) -> None:
         left = [*errors]
 
         def batches(*given: Any, **more: Any) -> Iterator[Committed]:
-            if left:
-                raise left.pop(0)
+            if left and (error := left.pop(0)) is not None:
+                raise error
             yield from run_batches(*given, **more)
 
         monkeypatch.setattr(following, "run_batches", batches)
@@ -102,6 +114,27 @@ def test_what_may_come_right_by_itself_is_told_and_tried_again(
     follower = Somebody(6)
     assert followed(mill, follower) == [1]
     assert follower.told == ["LogUnreachable", "EngineError", "LogUnreachable", "EngineUnreachable", "LogUnreachable"]
+
+
+def test_pause_after_a_failure_is_not_shorter_than_five_seconds(
+    a_mill: Callable[..., Mill], failing: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mill, follower, clock = a_mill(), Somebody(1), iter([0.0, 100.0, 100.0])
+    monkeypatch.setattr(following, "monotonic", lambda: next(clock))
+    failing(LogUnreachable("Kafka is silent"))
+    assert followed(mill, follower) == []
+    assert follower.seconds == [5.0]
+
+
+def test_batch_between_two_failures_makes_the_engine_well_again(
+    a_mill: Callable[..., Mill], failing: Callable[..., None]
+) -> None:
+    mill, error = a_mill(), EngineError("once more")
+    mill.feed([an_event(1)])
+    follower = Somebody(5)
+    failing(error, error, None, error, error)
+    assert followed(mill, follower) == [1]
+    assert follower.told == ["EngineError"] * 4
 
 
 def test_engine_that_fails_three_times_in_a_row_ends_it(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tidemill.cli.output import console, open_project
@@ -13,7 +12,6 @@ from tidemill.core.counts import many
 from tidemill.core.errors import TidemillError
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.summary import account_of
-from tidemill.run.sessions import Opens
 
 if TYPE_CHECKING:
     import typer
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from tidemill.engine.spark.session import Spark
     from tidemill.project.project import Project
 
-Batches = Callable[["Project", Opens], "Iterator[Committed]"]
+Batches = Callable[["Project", "Starter"], "Iterator[Committed]"]
 
 
 def show_batches(
@@ -36,7 +34,9 @@ def show_batches(
             project.pipeline(pipeline)
             progress.phase(f"{pipeline}: reading the ledger")
             count, aside = 0, Account()
-            for commit in batches(project, _starter(ctx, project, pipeline, progress, stack)):
+            start = Starter(ctx, project, pipeline, progress)
+            stack.callback(start.forget)
+            for commit in batches(project, start):
                 count += 1
                 aside += account_of(commit)
                 progress.committed(commit)
@@ -64,21 +64,32 @@ def _tell_aside(pipeline: str, account: Account) -> None:
             console().print(f"{many(count, f'{word} record')}: see `tidemill {command} ls {pipeline}`", soft_wrap=True)
 
 
-def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Opens:
-    """Return a function that starts Spark, and meanwhile load what the audit will need."""
-    from tidemill.cli.spark import started_spark
-    from tidemill.run.loop import warm_up_audit
+class Starter:
+    """Starts Spark when it is called first, and meanwhile loads what the audit will need."""
 
-    given = ctx.find_root().obj
-    opened = partial(started_spark, project, given, pipeline=pipeline)
+    def __init__(self, ctx: typer.Context, project: Project, pipeline: str, progress: Progress) -> None:
+        self._given, self._project, self._pipeline, self._progress = ctx.find_root().obj, project, pipeline, progress
+        self._open = ExitStack()
+        self._spark: Spark | None = None
 
-    @cache
-    def start() -> Spark:
-        if given is None:
-            progress.starting_spark(pipeline)
-        warm_up_audit(project.pipeline(pipeline))
-        spark = stack.enter_context(opened())
-        progress.phase(f"{pipeline}: the first batch in Spark, which warms it up")
+    def __call__(self) -> Spark:
+        """The Spark of this command."""
+        if self._spark is None:
+            self._spark = self._started()
+        return self._spark
+
+    def forget(self) -> None:
+        """Stop it, whatever is left of it: the next call starts another one."""
+        self._spark = None
+        self._open.close()
+
+    def _started(self) -> Spark:
+        from tidemill.cli.spark import started_spark
+        from tidemill.run.loop import warm_up_audit
+
+        if self._given is None:
+            self._progress.starting_spark(self._pipeline)
+        warm_up_audit(self._project.pipeline(self._pipeline))
+        spark = self._open.enter_context(started_spark(self._project, self._given, pipeline=self._pipeline))
+        self._progress.phase(f"{self._pipeline}: the first batch in Spark, which warms it up")
         return spark
-
-    return start

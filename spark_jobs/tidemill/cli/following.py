@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
@@ -13,18 +13,25 @@ from types import FrameType
 
 from tidemill.cli.failures import failed, show_error
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import TidemillError
+from tidemill.core.errors import EngineError, TidemillError
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOOK = 0.1
 """Seconds after which a pause looks whether a signal has come."""
 
 
 @dataclass
 class SignalledFollower:
-    """Stops after the present batch when a signal asks for it (`tidemill.run.following.Follower`)."""
+    """Stops after the present batch when a signal asks for it (`tidemill.run.following.Follower`).
+
+    `errors` is where standard error was when it began: while Spark starts, it goes elsewhere. `forget` is called when
+    an engine fails: the next batch that needs it opens a new one.
+    """
 
     as_json: bool
+    errors: int
     signals: int = 0
+    forget: Callable[[], None] = lambda: None
 
     def stopping(self) -> bool:
         """Whether a signal has come."""
@@ -32,6 +39,8 @@ class SignalledFollower:
 
     def failed(self, error: TidemillError) -> None:
         """Print what failed, as a command that ends with it does."""
+        if isinstance(error, EngineError):
+            self.forget()
         if self.as_json:
             print_json(failed(error))
         show_error(error)
@@ -49,16 +58,23 @@ class SignalledFollower:
         if self.signals > 1:
             raise KeyboardInterrupt
         # Whatever goes on may be printing, too.
-        os.write(2, b"stopping after the present batch; the same signal again stops at once\n")
+        os.write(self.errors, b"stopping after the present batch; the same signal again stops at once\n")
+
+    def listen(self) -> None:
+        """Be told of signals. Spark's package listens to Ctrl-C from when it starts: call this again then."""
+        for number in _SIGNALS:
+            signal.signal(number, self.asked)
 
 
 @contextmanager
 def stopped_by_signals(*, as_json: bool) -> Iterator[SignalledFollower]:
     """A follower that SIGINT (Ctrl-C) and SIGTERM stop."""
-    follower = SignalledFollower(as_json)
-    before = {number: signal.signal(number, follower.asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    follower = SignalledFollower(as_json, os.dup(2))
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
+        follower.listen()
         yield follower
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        os.close(follower.errors)

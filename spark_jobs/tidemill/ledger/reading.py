@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from tidemill.core.errors import LedgerDamaged
+from tidemill.core.errors import LedgerDamaged, StoreUnreachable
 from tidemill.core.history.past import Past
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.events import Committed, Event
@@ -111,12 +111,17 @@ class Events:
             return DeltaTable(self._uri, storage_options=self._spec.options)
         except TableNotFoundError:
             return None
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             if is_broken(error):
                 raise self._damaged(f"its log is damaged: {error}") from error
-            if refused := refusal(f"ledger of {self._pipeline} ({self._uri}) cannot be opened", error):
+            where = f"ledger of {self._pipeline} ({self._uri}) cannot be opened"
+            if refused := refusal(where, error):
                 raise refused from error
-            raise
+            if not self._spec.options:
+                raise
+            # Under the message, delta-rs gives the stack of its own code.
+            said, fix = str(error).partition("\n")[0], "look at the store and the credentials, then try again"
+            raise StoreUnreachable(f"{where}: {said}", fix=fix) from error
 
     def _read(self, table: DeltaTable, *, after: int, newest: int) -> list[Entry]:
         return [entry_of(row, table.table_uri) for row in self._checked(table, after, newest)]

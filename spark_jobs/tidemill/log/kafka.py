@@ -63,6 +63,8 @@ class KafkaLog:
 
     def remembering(self) -> Self:
         """See `Remembers`: the brokers are asked once for topics and bounds. The connection is the same."""
+        # Once it is there, the copy has the same.
+        _ = self.admin
         found = copy(self)
         found._memory = _Memory()
         return found

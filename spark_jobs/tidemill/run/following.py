@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from tidemill.core.errors import EngineError, TidemillError
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.protocol.events import Committed
-from tidemill.log.pipeline_topics import held_of
 from tidemill.project.project import Project
 from tidemill.run.loop import Order, run_batches
+from tidemill.run.watching import Watcher
 
 if TYPE_CHECKING:
     from tidemill.run.sessions import Opens
 
 _TRIES = 3
 """An engine that has failed so often in a row does not come back by itself."""
+
+_LEAST = 5.0
+"""Seconds to wait at least before something is tried again."""
 
 
 class Follower(Protocol):
@@ -35,39 +41,45 @@ class Follower(Protocol):
         ...
 
 
+@dataclass
+class _Plans(Watcher):
+    """Notes whether the last batch may have left something over because it may read no more."""
+
+    limit: ReadLimit
+    full: bool = False
+
+    def claimed(self, plan: BatchPlan, attempt: int) -> None:
+        """A batch has begun."""
+        taken = [r for ranges in plan.reads.values() for r in ranges]
+        self.full = plan.live is not None and self.limit.is_reached(taken)
+
+
 def follow(
     project: Project, pipeline: str, follower: Follower, *, limit: int | None = None, session: Opens | None = None
 ) -> Iterator[Committed]:
     """Execute a batch each time that the pipeline's `every` has passed, until told to stop, and yield each commit.
 
-    While the log holds at least as much as a batch has read, the next one begins at once. What may come right by itself
-    is told and tried again: a batch that another process holds, a log or store that cannot be reached, an engine that
-    fails once or twice. `limit` is the most records of a batch, by default the project's.
+    A batch that has read as much as it may is followed by the next one at once. What may come right by itself is told
+    and tried again, after at least five seconds: a batch that another process holds, a log or store that cannot be
+    reached, an engine that fails once or twice. `limit` is the most records of a batch, by default the project's.
 
     Raises:
         TidemillError: somebody has to do something about it, or it happened after the follower wanted to stop.
     """
-    every, failures = project.pipeline(pipeline).spec.every.total_seconds(), 0
+    every, failures, ledger = project.pipeline(pipeline).spec.every.total_seconds(), 0, project.ledger(pipeline)
     while not follower.stopping():
-        begin, behind = monotonic(), False
+        begin, plans, pause = monotonic(), _Plans(project.limit(limit)), every
         try:
-            for commit in run_batches(project, pipeline, Order(limit=limit), session=session):
+            order = Order(limit=limit)
+            for commit in run_batches(project, pipeline, order, session=session, watcher=plans, ledger=ledger):
+                pause = 0.0 if plans.full else every
                 yield commit
-                behind = _is_behind(project, commit)
             failures = 0
         except TidemillError as error:
             failures += isinstance(error, EngineError)
             if follower.stopping() or not error.retryable or failures == _TRIES:
                 raise
             follower.failed(error)
-        if not behind:
-            follower.pause(every - (monotonic() - begin))
-
-
-def _is_behind(project: Project, commit: Committed) -> bool:
-    """Whether the log holds at least as many records as this batch has read."""
-    topics, left = commit.position.topics, 0
-    for name, held in held_of(project.log(), topics).items():
-        committed = topics[name].offsets
-        left += sum(max(r.until_offset - committed.get(n, r.from_offset), 0) for n, r in held.items())
-    return left > 0 and left >= sum(account.read for account in commit.accounts.values())
+            pause = max(every, monotonic() - begin + _LEAST)
+        if pause:
+            follower.pause(max(pause - (monotonic() - begin), 0.0))

@@ -19,6 +19,7 @@ from tidemill.run.claiming import Request
 from tidemill.run.watching import Watcher
 
 if TYPE_CHECKING:
+    from tidemill.ledger.ledger import Ledger
     from tidemill.run.sessions import Opens
 
 
@@ -45,16 +46,18 @@ def run_batches(  # noqa: PLR0913  what to execute, as whom, where, and who is t
     identity: str | None = None,
     session: Opens | None = None,
     watcher: Watcher | None = None,
+    ledger: Ledger | None = None,
 ) -> Iterator[Committed]:
     """Execute batches and yield each commit, until the ordered number is reached or nothing is left to do.
 
     The batches share one view of the ledger and one session, which is opened when there is work. A run with the same
-    `identity` as an earlier run continues its open batch at once. `watcher` is told how far each batch is.
+    `identity` as an earlier run continues its open batch at once. `watcher` is told how far each batch is. A caller may
+    keep `ledger` for many runs of one pipeline.
 
     Raises:
         TidemillError: a batch did not commit; the next run continues it.
     """
-    ledger, executor = project.ledger(pipeline), this_process(identity)
+    ledger, executor = ledger or project.ledger(pipeline), this_process(identity)
     limit = project.limit(order.limit)
     left = order.most
     while left is None or left > 0:

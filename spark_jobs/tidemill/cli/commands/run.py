@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import By, needed_reason
-from tidemill.cli.executing import show_batches
+from tidemill.cli.executing import Starter, show_batches
 from tidemill.cli.following import stopped_by_signals
 from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
@@ -19,7 +19,10 @@ from tidemill.core.exit_code import ExitCode
 from tidemill.run.sessions import Opens
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tidemill.core.protocol.events import Committed
+    from tidemill.engine.spark.session import Spark
     from tidemill.project.project import Project
 
 WhyFromNow = Annotated[
@@ -106,9 +109,15 @@ def _follow(ctx: typer.Context, pipeline: str, limit: int | None, others: Sequen
         )
     with stopped_by_signals(as_json=as_json) as follower:
 
-        def followed(project: Project, start: Opens) -> Iterator[Committed]:
+        def followed(project: Project, start: Starter) -> Iterator[Committed]:
             from tidemill.run.following import follow
 
-            return follow(project, pipeline, follower, limit=limit, session=start)
+            def opened() -> Spark | SparkSession:
+                found = start()
+                follower.listen()
+                return found
+
+            follower.forget = start.forget
+            return follow(project, pipeline, follower, limit=limit, session=opened)
 
         show_batches(ctx, pipeline, followed, as_json=as_json, ended=lambda _: "stopped")

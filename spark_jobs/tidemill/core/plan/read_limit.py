@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -24,6 +24,11 @@ class ReadLimit:
         for limit in (self.records, self.of_partition):
             if limit is not None and limit < 1:
                 raise ValueError(f"a read limit is at least 1, found {limit}")
+
+    def is_reached(self, taken: Collection[OffsetRange]) -> bool:
+        """Whether a batch of these ranges may have left something over because of the limit."""
+        whole = self.records is not None and sum(map(len, taken)) >= self.records
+        return whole or (self.of_partition is not None and any(len(r) >= self.of_partition for r in taken))
 
     def apply(self, backlog: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """The first offsets of each range, `records` in all: each range gets a share in proportion to its length.

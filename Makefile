@@ -100,7 +100,7 @@ soak-airflow: setup ## an hour of `tidemill up` with a batch every minute and ki
 bench: setup ## measure batches against the known ways to do the same
 	@$(RUN) python benchmarks/bench/bench.py $(OPTIONS)
 
-matrix: setup ## the same rows on every log, storage, place of Spark and writer
+matrix: setup ## the same rows on every log, storage, place and writer
 	@$(RUN) python benchmarks/matrix/matrix.py $(OPTIONS)
 
 kafka: setup ## a Kafka broker on 127.0.0.1:9092 to try things out, until Ctrl-C

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 LOGS, STORAGES, WRITERS = ("file", "kafka"), ("folder", "s3"), ("delta-rs", "spark")
-PLACES = ("local", "connect", "cluster")
+PLACES = ("here", "local", "connect", "cluster")
+"""Where records are aggregated: in the process of the batch, or in Spark's workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,10 @@ def run(cell: Cell, servers: Servers, folder: Path) -> dict[str, Any]:
     if cell.log == "kafka":
         with suppress(UnknownTopic):
             _forget(servers.kafka, TOPICS)
-    # Spark reads the few records of a cell, too.
-    mill = a_wide_mill(folder / str(cell), None, writer=cell.writer, driver_records=0, **sections)
+    if cell.place != "here":
+        # Spark reads the few records of a cell, too.
+        sections["driver_records"] = 0
+    mill = a_wide_mill(folder / str(cell), None, writer=cell.writer, **sections)
     mill.catch_up()
     tables = mill.everything()
     ours = {name: tables[name] for name in ("sums", "totals")}

@@ -57,7 +57,7 @@ def started(stack: ExitStack, folder: Path, places: Sequence[str]) -> Servers:
     store = stack.enter_context(ObjectStore(folder / "store"))
     store.make_bucket("matrix")
     os.environ.update(store.environ)
-    spark: dict[str, dict[str, Any]] = {"local": {"cores": 2}}
+    spark: dict[str, dict[str, Any]] = {"here": {"cores": 2}, "local": {"cores": 2}}
     if "connect" in places:
         spark["connect"] = {"remote": stack.enter_context(ConnectServer(folder / "connect", python=python)).remote}
     if "cluster" in places:

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 PLAIN = Cell(log="file", storage="folder", place="local", writer="delta-rs")
 OTHERS = (
+    Cell(log="kafka", storage="s3", place="here", writer="delta-rs"),
     Cell(log="file", storage="s3", place="connect", writer="spark"),
     Cell(log="kafka", storage="s3", place="cluster", writer="delta-rs"),
 )

@@ -147,8 +147,9 @@ def test_who_may_not_come_in_is_told_so_without_the_password(
 def test_log_of_one_batch_asks_the_broker_once_for_a_topic_and_its_bounds(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, log = cluster.topic(), cluster.log.remembering()
-    assert log.admin is cluster.log.admin
+    name, whole = cluster.topic(), cluster.log
+    log = whole.remembering()
+    assert log.admin is whole.admin
     cluster.feed(name, [b"a", b"b"])
     asked = list[str]()
     for method in ("_described", "_offsets"):

@@ -16,6 +16,8 @@ SMALL, SMALL_SECONDS = 1_000, 0.3
 LARGE, LARGE_RATE = 1_000_000, 0.8e6
 TIMES_FLINK, SHARE_OF_DUCKDB, SHARE_ON_KAFKA = 1.5, 0.25, 0.6
 GROWTH = 1.05
+PAGE_VIEWS, PAGE_VIEWS_SECONDS = 20_000, 0.7
+FIRST, FIRST_SECONDS = 1_000, 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,15 @@ def of_sizes(measured: Sequence[Figures], steady: Steady | None) -> list[Aim]:
     found = [aim for each in measured for aim in _of_size(each)]
     what = f"{LATE:,} batches: the last hundred to the second"
     return [*found, _at_most(what, growth(steady) if steady else None, GROWTH, " x")]
+
+
+def of_others(page_views: float | None, first: float | None) -> list[Aim]:
+    """What the reference pipeline and a first batch are to show: their seconds for `PAGE_VIEWS` and `FIRST` records."""
+    what = f"page_views, {PAGE_VIEWS:,} lines: seconds"
+    return [
+        _at_most(what, page_views, PAGE_VIEWS_SECONDS, " s"),
+        _at_most(f"`tidemill run`, {FIRST:,} records: seconds", first, FIRST_SECONDS, " s"),
+    ]
 
 
 def growth(steady: Steady) -> float | None:

@@ -6,46 +6,19 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
-from pyspark.sql import functions as F
 
-from bench.contestant import DELAY, WINDOW, Arena, Contestant, Delivery
+from bench.contestant import Arena, Contestant, Delivery
+from bench.workload import LOG_SCHEMA, Table, empty_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOG_SCHEMA = (
-    "topic string, partition int, offset bigint, timestamp timestamp, timestampType int, key binary, value binary, "
-    "headers array<struct<key: string, value: binary>>"
-)
-RECORD_SCHEMA = "ts timestamp, user string, page string, status int, bytes bigint, ms bigint"
-COUNTS_SCHEMA = (
-    "window_start timestamp, window_end timestamp, user string, requests bigint, bytes bigint, slowest_ms bigint"
-)
-COUNTS = ("window_start", "window_end", "user", "requests", "bytes", "slowest_ms")
 LONGEST_ROUND = timedelta(minutes=5)
-
-
-def requests(log: DataFrame) -> DataFrame:
-    """The records of a log, parsed by Spark, without those that failed on the server."""
-    return parsed(log).filter("status < 500")
-
-
-def parsed(log: DataFrame) -> DataFrame:
-    """The records of a log, parsed by Spark."""
-    return log.select(F.from_json(F.col("value").cast("string"), RECORD_SCHEMA).alias("r")).select("r.*")
-
-
-def counts(rows: DataFrame, window: str = WINDOW, slide: str | None = None, *, key: str = "user") -> DataFrame:
-    """Requests, bytes and the slowest answer per key and window."""
-    grouped = rows.groupBy(F.window("ts", window, slide), key)
-    totals = grouped.agg(F.count("*").alias("requests"), F.sum("bytes").alias("bytes"), F.max("ms").alias("slowest_ms"))
-    return totals.select(
-        F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"), key, *COUNTS[3:]
-    )
 
 
 class Floor:
@@ -54,12 +27,12 @@ class Floor:
     name = "floor"
 
     def prepare(self, arena: Arena) -> None:
-        self._spark = arena.spark
+        self._spark, self._workload = arena.spark, arena.workload
 
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
         log = self._spark.read.schema(LOG_SCHEMA).parquet(*delivery.files)
-        counts(requests(log)).write.format("noop").mode("overwrite").save()
+        self._workload.expected(log).write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin
 
     def rows(self) -> DataFrame | None:
@@ -101,10 +74,11 @@ _SUFFIXES = {PLAIN: "", BEST: "_tuned", STOCK: "_stock"}
 
 @dataclass
 class AvailableNow:
-    """Structured Streaming as a scheduled job runs it: started for each round from the same checkpoint.
+    """Structured Streaming as a scheduled job runs it: started for each round from the same checkpoints.
 
-    `trigger(availableNow=True)`, update mode, MERGE in `foreachBatch` into a Delta table by window and
-    user, with transaction ids so that a repeated micro-batch is skipped. No audit.
+    For each table of the workload a query with `trigger(availableNow=True)`, update mode, and MERGE in `foreachBatch`
+    into a Delta table, with transaction ids so that a repeated micro-batch is skipped. All queries run at the same
+    time. No audit.
     """
 
     store: StateStore
@@ -115,12 +89,13 @@ class AvailableNow:
         return f"available_now_{self.store.name.lower()}{_SUFFIXES[self.tuning]}"
 
     def prepare(self, arena: Arena) -> None:
-        self._spark = self._session(arena.spark)
-        self._files = arena.log.as_posix()
-        self._table = (arena.lake / "counts").as_posix()
-        self._checkpoint = (arena.lake / "checkpoint").as_posix()
-        empty = self._spark.createDataFrame([], COUNTS_SCHEMA)
-        empty.write.format("delta").save(self._table)
+        self._spark, self._workload = self._session(arena.spark), arena.workload
+        self._files, self._lake = arena.log.as_posix(), arena.lake
+        for table in self._workload.tables:
+            table.rows(empty_log(self._spark)).write.format("delta").save(self._path(table))
+
+    def _path(self, table: Table) -> str:
+        return (self._lake / table.name).as_posix()
 
     def _session(self, spark: SparkSession) -> SparkSession:
         session = spark.newSession()
@@ -135,40 +110,50 @@ class AvailableNow:
 
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
-        query = self._start()
-        if not query.awaitTermination(LONGEST_ROUND // timedelta(seconds=1)):
-            query.stop()
-            raise RuntimeError(f"{self.name} did not end within {LONGEST_ROUND}")
+        queries = [self._start(table) for table in self._workload.tables]
+        for query in queries:
+            if not query.awaitTermination(LONGEST_ROUND // timedelta(seconds=1)):
+                query.stop()
+                raise RuntimeError(f"{self.name} did not end within {LONGEST_ROUND}")
         seconds = time.perf_counter() - begin
-        read = sum(progress.numInputRows for progress in query.recentProgress)
-        if read != delivery.records:
-            raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
+        for query in queries:
+            read = sum(progress.numInputRows for progress in query.recentProgress)
+            if read != delivery.records:
+                raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
         return seconds
 
-    def _start(self) -> StreamingQuery:
+    def _start(self, table: Table) -> StreamingQuery:
         source = self._spark.readStream.schema(LOG_SCHEMA).option("recursiveFileLookup", "true")
         log = source.option("pathGlobFilter", "*.parquet").parquet(self._files)
-        updates = counts(requests(log).withWatermark("ts", DELAY))
-        writer = updates.writeStream.outputMode("update").option("checkpointLocation", self._checkpoint)
-        return writer.foreachBatch(self._merge).trigger(availableNow=True).start()
+        checkpoint = (self._lake / "checkpoints" / table.name).as_posix()
+        writer = table.rows(log).writeStream.outputMode("update").option("checkpointLocation", checkpoint)
+        return writer.foreachBatch(partial(self._merge, table)).trigger(availableNow=True).start()
 
-    def _merge(self, updates: DataFrame, batch_id: int) -> None:
+    def _merge(self, table: Table, updates: DataFrame, batch_id: int) -> None:
+        # Spark gives the session of each query settings of its own.
         conf = updates.sparkSession.conf
-        conf.set("spark.databricks.delta.write.txnAppId", self.name)
+        conf.set("spark.databricks.delta.write.txnAppId", f"{self.name}-{table.name}")
         conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
         try:
-            table = DeltaTable.forPath(updates.sparkSession, self._table).alias("t")
-            merge = table.merge(updates.alias("u"), "t.window_start = u.window_start AND t.user = u.user")
+            target = DeltaTable.forPath(updates.sparkSession, self._path(table)).alias("t")
+            same = " AND ".join(f"t.{key} = u.{key}" for key in ("window_start", *table.keys))
+            merge = target.merge(updates.alias("u"), same)
             merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         finally:
             conf.unset("spark.databricks.delta.write.txnAppId")
             conf.unset("spark.databricks.delta.write.txnVersion")
 
     def rows(self) -> DataFrame | None:
-        return self._spark.read.format("delta").load(self._table)
+        paths = map(self._path, self._workload.tables)
+        return self._workload.together([self._spark.read.format("delta").load(path) for path in paths])
 
 
 def baselines(*, stock: bool = False) -> tuple[Contestant, ...]:
     """Fresh ones, for one series of rounds; `stock` adds Structured Streaming with every setting as it comes."""
     tunings = (PLAIN, BEST, STOCK) if stock else (PLAIN, BEST)
     return (Floor(), *(AvailableNow(store, tuning) for tuning in tunings for store in StateStore))
+
+
+def few_baselines() -> tuple[Contestant, ...]:
+    """Fresh ones for a pipeline beside the bench's: of Structured Streaming, the state store that is faster there."""
+    return (Floor(), *(AvailableNow(StateStore.HDFS, tuning) for tuning in (PLAIN, BEST)))

@@ -69,10 +69,11 @@ def _second_batch(spark: Any, folder: Path, records: int, servers: Sequence[int]
     from bench.machine import cpu_seconds
     from bench.records import Traffic
     from bench.tidemill_batch import TABLE, TidemillBatch
+    from bench.workloads import BENCH
 
     feed = Feed(folder / "log", Traffic(size=records), partitions=partitions_for(records))
     product = TidemillBatch(driver_records=0)
-    product.prepare(Arena(spark=spark, log=folder / "log", lake=folder / "lake"))
+    product.prepare(Arena(spark=spark, log=folder / "log", lake=folder / "lake", workload=BENCH))
     product.round(feed.deliver())
     delivery, watched = feed.deliver(), (os.getpid(), *servers)
     before = [cpu_seconds(pid) or 0.0 for pid in watched]

@@ -49,6 +49,7 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
     from bench.feed import Feed
     from bench.records import Traffic
     from bench.tidemill_batch import PIPELINE, TidemillBatch
+    from bench.workloads import BENCH
     from tidemill.core.plan.amendments import Reason
     from tidemill.maintain import maintenance
     from tidemill.maintain.state_compaction import fold
@@ -56,7 +57,7 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
 
     feed, product, floor = Feed(folder / "log", Traffic(size=200), partitions=1), TidemillBatch(), Floor()
     for each in (product, floor):
-        each.prepare(Arena(spark=spark, log=folder / "log", lake=folder / each.name))
+        each.prepare(Arena(spark=spark, log=folder / "log", lake=folder / each.name, workload=BENCH))
     # The hour for which files stay for readers is longer than this takes, and nobody else reads.
     maintenance.READERS = timedelta(0)
     reason = Reason(by="the bench")

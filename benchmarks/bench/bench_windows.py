@@ -150,7 +150,8 @@ def sessions(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
 def _of_spark(spark: Any, files: list[str]) -> float:
     from pyspark.sql import functions as F
 
-    from bench.baselines import LOG_SCHEMA, requests
+    from bench.workload import LOG_SCHEMA
+    from bench.workloads import requests
 
     begin = time.perf_counter()
     rows = requests(spark.read.schema(LOG_SCHEMA).parquet(*files))

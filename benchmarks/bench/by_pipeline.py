@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.measured import Series
-from bench.report import CONTENDER, FLOOR, ON_KAFKA, figures
+from bench.report import COLD_CONTENDER, CONTENDER, FLOOR, ON_KAFKA, figures
 
 ALONE = {
     "tidemill": CONTENDER,
-    "tidemill_cold": "tidemill cold",
+    "tidemill_cold": COLD_CONTENDER,
     "floor": FLOOR,
     "flink": "flink",
     "duckdb": "duckdb",

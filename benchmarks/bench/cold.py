@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.contestant import Arena, Delivery
 from bench.machine import CORES
+from bench.report import COLD_CONTENDER
 from bench.tidemill_batch import PIPELINE, TidemillBatch
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ configuration:
 class ColdTidemill(TidemillBatch):
     """`tidemill run` in a new process for each round."""
 
-    name = "tidemill cold"
+    name = COLD_CONTENDER
 
     def prepare(self, arena: Arena) -> None:
         super().prepare(arena)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from bench.workload import Workload
+
 WINDOW = "10 seconds"
 DELAY = "10 seconds"
 """How late a record may be. The traffic is out of order by less, so nobody has a late record to lose."""
@@ -25,15 +27,16 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arena:
-    """Where a series of rounds takes place: `log` is read by all, `lake` is the contestant's own."""
+    """Where a series of rounds takes place, and what it computes: all read `log`, `lake` is the contestant's own."""
 
     spark: SparkSession
     log: Path
     lake: Path
+    workload: Workload
 
 
 class Contestant(Protocol):
-    """One way to turn a round's records into counts per user and window of ten seconds."""
+    """One way to make the tables of a workload of a round's records."""
 
     @property
     def name(self) -> str:
@@ -53,5 +56,5 @@ class Contestant(Protocol):
         ...
 
     def rows(self) -> DataFrame | None:
-        """All that was published so far, with `COUNTS` of `bench.baselines` as its columns, or nothing."""
+        """All that was published so far, with the columns of the workload, or nothing."""
         ...

@@ -14,7 +14,9 @@ import polars as pl
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from bench.contestant import Arena, Delivery
-from bench.limits import kept, merged
+from bench.flink_sql import FLINK, is_number
+from bench.limits import merged
+from bench.workload import Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,21 +25,14 @@ if TYPE_CHECKING:
 PACKAGES = ("apache-flink==2.3.0", "setuptools<80")
 WORKER = Path(__file__).parent / "flink_worker.py"
 ENVIRONMENT = Path(__file__).parents[2] / ".tidemill" / "flink"
-_COLUMNS = {
-    "window_start": pl.String,
-    "user": pl.String,
-    "requests": pl.Int64,
-    "bytes": pl.Int64,
-    "slowest_ms": pl.Int64,
-}
 
 
 class Flink:
-    """A bounded job for each round: tumbling windows, a watermark of ten seconds, two slots, rows written as JSON.
+    """A bounded job for each round: windows of event time, a watermark, two slots, rows written as JSON.
 
     Flink cannot read the encoding of the segments (DELTA_LENGTH_BYTE_ARRAY). So a round's records are copied into files
-    of JSON lines before its time begins, one for each slot, from which its own format decodes them. Its seconds are
-    those of the job alone, see `flink_worker`.
+    of lines before its time begins, one for each slot, from which its own format decodes them. Its seconds are those of
+    the job alone, see `flink_worker`.
     """
 
     name = "flink"
@@ -46,7 +41,7 @@ class Flink:
         self._worker = worker
 
     def prepare(self, arena: Arena) -> None:
-        self._spark, self._lake = arena.spark, arena.lake
+        self._spark, self._lake, self._workload = arena.spark, arena.lake, arena.workload
         self._rounds: list[pl.DataFrame] = []
 
     def round(self, delivery: Delivery) -> float:
@@ -54,15 +49,19 @@ class Flink:
         log.mkdir(parents=True)
         for number, file in enumerate(delivery.files):
             values = pq.read_table(file, columns=["value"])["value"].to_pylist()
-            (log / f"{number}.json").write_bytes(b"".join(value + b"\n" for value in values))
-        seconds = self._worker.run(log, out)
-        found = pl.concat(pl.read_ndjson(part, schema=_COLUMNS) for part in sorted(out.glob("part-*")))
-        start = pl.col("window_start").str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", time_zone="UTC")
-        self._rounds.append(kept(self.name, found.with_columns(start), delivery))
+            (log / f"{number}.txt").write_bytes(b"".join(value + b"\n" for value in values))
+        seconds = self._worker.run(self._workload, log, out)
+        self._rounds.extend(self._read(part) for part in sorted(out.glob("*/part-*")))
         return seconds
 
+    def _read(self, part: Path) -> pl.DataFrame:
+        types = {name: pl.Int64 if is_number(name) else pl.String for name in self._workload.columns}
+        times = pl.col("window_start", "window_end")
+        as_time = times.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", time_zone="UTC")
+        return pl.read_ndjson(part, schema=types).with_columns(as_time)
+
     def rows(self) -> DataFrame | None:
-        return merged(self._spark, self._rounds)
+        return merged(self._spark, self._workload, self._rounds)
 
 
 class Worker:
@@ -71,13 +70,15 @@ class Worker:
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process, self._log = process, log
 
-    def run(self, log: Path, out: Path) -> float:
-        """Count the records of the files in `log`, write the counts to `out`, and return the seconds.
+    def run(self, workload: Workload, log: Path, out: Path) -> float:
+        """Make the tables of the records in `log`, write them to folders in `out`, and return the seconds.
 
         Raises:
             RuntimeError: the job failed; the text has the end of what the process said.
         """
-        _pipe(self._process.stdin).write(json.dumps({"log": str(log), "out": str(out)}) + "\n")
+        sql = FLINK[workload.name]
+        request = {"create": sql.created(workload, str(log), str(out)), "insert": sql.inserted()}
+        _pipe(self._process.stdin).write(json.dumps(request) + "\n")
         _pipe(self._process.stdin).flush()
         return float(self.answer("DONE"))
 

@@ -1,9 +1,10 @@
 """Runs jobs of Flink SQL, one for each line of its input, in the environment that `bench.flink` makes.
 
-python flink_worker.py   with a request in each line: {"log": FOLDER, "out": FOLDER}
+python flink_worker.py   with a request in each line: {"create": {NAME: SQL, ...}, "insert": [SQL, ...]}
 
 It prints `READY`, and for each request a line `DONE` with the seconds that Flink counts for the job, from the moment
-its cluster runs it to its last row in `out`: without the start of Java and of the cluster, and without planning SQL.
+its cluster runs it to its last row: without the start of Java and of the cluster, and without planning SQL. The tables
+of a request are temporary.
 """
 
 from __future__ import annotations
@@ -13,38 +14,23 @@ import sys
 from typing import Any
 
 SLOTS = 2
-RECORDS = """
-CREATE TEMPORARY TABLE records_{n} (
-    ts TIMESTAMP_LTZ(3), `user` STRING, status INT, `bytes` BIGINT, ms BIGINT,
-    WATERMARK FOR ts AS ts - INTERVAL '10' SECOND
-) WITH (
-    'connector' = 'filesystem', 'path' = 'file://{log}', 'format' = 'json',
-    'json.timestamp-format.standard' = 'ISO-8601'
-)
-"""
-REQUESTS = "CREATE TEMPORARY VIEW requests_{n} AS SELECT * FROM records_{n} WHERE status < 500"
-COUNTS = """
-CREATE TEMPORARY TABLE counts_{n} (
-    window_start TIMESTAMP(3), `user` STRING, requests BIGINT, `bytes` BIGINT, slowest_ms BIGINT
-) WITH ('connector' = 'filesystem', 'path' = 'file://{out}', 'format' = 'json')
-"""
-COUNT = """
-INSERT INTO counts_{n}
-SELECT window_start, `user`, COUNT(*), SUM(`bytes`), MAX(ms)
-FROM TABLE(TUMBLE(TABLE requests_{n}, DESCRIPTOR(ts), INTERVAL '10' SECONDS))
-GROUP BY window_start, window_end, `user`
-"""
 
 
 def main() -> None:
     """Answer requests until the input ends."""
     tables = _environment()
     print("READY", flush=True)
-    for number, line in enumerate(sys.stdin):
-        for statement in (RECORDS, REQUESTS, COUNTS):
-            tables.execute_sql(statement.format(n=number, **json.loads(line)))
-        job = tables.execute_sql(COUNT.format(n=number)).get_job_client()
-        print(f"DONE {job.get_job_execution_result().result().get_net_runtime() / 1000}", flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        for statement in request["create"].values():
+            tables.execute_sql(statement)
+        job = tables.create_statement_set()
+        for statement in request["insert"]:
+            job.add_insert_sql(statement)
+        done = job.execute().get_job_client().get_job_execution_result().result()
+        for name in request["create"]:
+            tables.execute_sql(f"DROP TEMPORARY TABLE {name}")
+        print(f"DONE {done.get_net_runtime() / 1000}", flush=True)
 
 
 def _environment() -> Any:

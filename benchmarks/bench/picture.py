@@ -1,6 +1,6 @@
-"""Draws seconds over records a batch, both in powers of ten: `python benchmarks/bench/picture.py BENCH_JSON SVG`.
+"""Draws seconds over records a batch, both in powers of ten: `python benchmarks/bench/picture.py BENCH_JSON`.
 
-Each contender of the bench's own pipeline is a line. The same figures give the same bytes.
+Each pipeline is a picture beside the figures, each contender a line in it. The same figures give the same bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ LINES = {
     "available_now_tuned_s": ("AvailableNow, tuned", "#bc4c00", "6 4"),
     "flink_s": ("Flink SQL, the job alone", "#8250df", ""),
     "floor_s": ("bare Spark job", "#6e7781", "6 4"),
+    "declarative_s": ("spark-pipelines run", "#bc4c00", "2 3"),
+    "tidemill_cold_s": ("tidemill run", "#0969da", "6 4"),
     "tidemill_s": ("Tidemill", "#0969da", ""),
     "duckdb_s": ("DuckDB query", "#1a7f37", "6 4"),
     "polars_s": ("Polars query", "#1a7f37", "2 3"),
@@ -25,6 +27,21 @@ LINES = {
 """The name, colour and dashes of each contender, in the order of their figures."""
 
 Points = Sequence[tuple[int, float]]
+
+
+def beside(figures: Path, pipelines: Mapping[str, Mapping[str, Any]]) -> list[Path]:
+    """Draw each pipeline of a file of figures: `bench.json` gets `bench.svg` and, of others, `bench_<pipeline>.svg`.
+
+    Nothing is drawn of a pipeline without figures, nor of fewer than two sizes. Answers which files were written.
+    """
+    drawings = {}
+    for name, pipeline in pipelines.items():
+        if len(pipeline["sizes"]) > 1:
+            stem = figures.stem if name == "bench" else f"{figures.stem}_{name}"
+            drawings[figures.with_name(f"{stem}.svg")] = drawn(pipeline["sizes"])
+    for path, svg in drawings.items():
+        path.write_text(svg)
+    return list(drawings)
 
 
 def drawn(sizes: Mapping[str, Mapping[str, Any]]) -> str:
@@ -96,5 +113,5 @@ def _share(value: float, decades: tuple[int, int]) -> float:
 
 
 if __name__ == "__main__":
-    found, target = map(Path, sys.argv[1:])
-    target.write_text(drawn(json.loads(found.read_text())["pipelines"]["bench"]["sizes"]))
+    found = Path(sys.argv[1])
+    print(*beside(found, json.loads(found.read_text())["pipelines"]), sep="\n")

@@ -24,9 +24,11 @@ class Traffic:
 
     Each batch covers one minute of event time, whatever its size, so that it closes six windows of ten
     seconds. A record stands at most five seconds before an earlier one of its batch or of the batch before.
+    The first batch also covers the time `before`.
     """
 
     size: int
+    before: timedelta = timedelta()
     seed: int = 20260101
 
     def batch(self, index: int) -> pa.Table:
@@ -49,10 +51,12 @@ class Traffic:
         ).to_arrow(compat_level=pl.CompatLevel.oldest())
 
     def _event_times(self, rng: np.random.Generator, index: int) -> pl.Series:
-        """Event times in milliseconds: evenly spread over the batch's minute, each up to 5 s early."""
-        span = EVENT_TIME_PER_BATCH // timedelta(milliseconds=1)
-        begin = int(START.timestamp()) * 1000 + index * span
-        steady = begin + np.arange(self.size, dtype=np.int64) * span // self.size
+        """Event times in milliseconds: evenly spread over the time of the batch, each up to 5 s early."""
+        begin, end = START + index * EVENT_TIME_PER_BATCH, START + (index + 1) * EVENT_TIME_PER_BATCH
+        if not index:
+            begin -= self.before
+        span = (end - begin) // timedelta(milliseconds=1)
+        steady = int(begin.timestamp()) * 1000 + np.arange(self.size, dtype=np.int64) * span // self.size
         early = rng.integers(0, OUT_OF_ORDER // timedelta(milliseconds=1), self.size)
         return pl.Series("ts", steady - early).cast(pl.Datetime("ms"))
 

@@ -11,13 +11,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from bench.aims import growth, of_sizes
+from bench.aims import FIRST, PAGE_VIEWS, Aim, growth, of_others, of_sizes
 from bench.baselines import StateStore
 from bench.figures import Figures
 from bench.measured import EARLY, LATE, RECORDS, Series, Steady
 
 FORMAT_VERSION = 1
 CONTENDER, FLOOR, RIVAL, TUNED = "tidemill", "floor", "available_now", "_tuned"
+COLD, COLD_CONTENDER = "cold", "tidemill cold"
+More = Mapping[str, Sequence[Series]]
+"""What was measured beside the bench's own pipeline, by the name of the pipeline, or `COLD` for commands."""
 ON_KAFKA = "tidemill on kafka"
 
 
@@ -44,19 +47,29 @@ def _faster(series: Series, suffix: str) -> str:
     return min((n for n in names if series.seconds.get(n)), key=lambda n: series.median(n) or 0.0, default="")
 
 
-def as_json(series: Sequence[Series], steady: Steady | None, about: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(series: Sequence[Series], steady: Steady | None, more: More, about: Mapping[str, Any]) -> dict[str, Any]:
     """Everything measured, rounded to milliseconds, with the aims; `about` goes in as it is."""
-    measured = [figures(one) for one in series]
     return {
         "format_version": FORMAT_VERSION,
         **about,
-        "sizes": {str(one.size): _size_json(one, of) for one, of in zip(series, measured, strict=True)},
+        "sizes": {str(one.size): _size_json(one, figures(one)) for one in series},
         "steady": _steady_json(steady),
         "aims": [
             {"what": aim.what, "found": _rounded(aim.found), "bound": aim.bound, "met": aim.met}
-            for aim in of_sizes(measured, steady)
+            for aim in aims(series, steady, more)
         ],
     }
+
+
+def aims(series: Sequence[Series], steady: Steady | None, more: More) -> list[Aim]:
+    """All aims of a run, met or not."""
+    page_views = _median(more.get("page_views", ()), PAGE_VIEWS, CONTENDER)
+    first = _median(more.get(COLD, ()), FIRST, COLD_CONTENDER)
+    return [*of_sizes([figures(one) for one in series], steady), *of_others(page_views, first)]
+
+
+def _median(series: Sequence[Series], size: int, name: str) -> float | None:
+    return next((one.median(name) for one in series if one.size == size), None)
 
 
 def _size_json(series: Series, of: Figures) -> dict[str, Any]:
@@ -106,21 +119,22 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
     partial.replace(path)
 
 
-def show(console: Console, series: Sequence[Series], steady: Steady | None) -> None:
+def show(console: Console, series: Sequence[Series], steady: Steady | None, more: More) -> None:
     """Print medians, spread, ratios and aims."""
-    if series:
-        console.print(_medians(series))
+    for name, each in {"": series, **more}.items():
+        if each and name != COLD:
+            console.print(_medians(f"{name}: seconds a batch" if name else "Seconds a batch", each))
     for one in series:
         told = ", ".join(f"{rate:,} from {log}" for log, rate in rates(one).items())
         console.print(f"batches of {one.size:,}: records a second, planned, read and committed: {told or '-'}")
     if steady is not None:
         hundreds = " ".join(f"{s:.2f}" for s in steady.hundreds)
         console.print(f"\n{len(steady.seconds):,} batches of {RECORDS} records; median of each hundred, s: {hundreds}")
-    console.print(_aims([figures(one) for one in series], steady))
+    console.print(_aims(aims(series, steady, more)))
 
 
-def _medians(series: Sequence[Series]) -> Table:
-    table = Table(title="Seconds a batch: median (fastest-slowest)", box=SIMPLE_HEAD)
+def _medians(title: str, series: Sequence[Series]) -> Table:
+    table = Table(title=f"{title}: median (fastest-slowest)", box=SIMPLE_HEAD)
     for heading in (
         "records",
         "Tidemill",
@@ -151,12 +165,12 @@ def _medians(series: Sequence[Series]) -> Table:
     return table
 
 
-def _aims(measured: Sequence[Figures], steady: Steady | None) -> Table:
+def _aims(aims: Sequence[Aim]) -> Table:
     table = Table(title="Aims", box=SIMPLE_HEAD)
     for heading in ("", "found", "aim", ""):
         table.add_column(heading)
     words = {True: "[green]met", False: "[red]not met", None: "[dim]not measured"}
-    for aim in of_sizes(measured, steady):
+    for aim in aims:
         table.add_row(aim.what, _figure(aim.found), aim.bound, words[aim.met])
     return table
 

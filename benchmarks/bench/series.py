@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.baselines import LOG_SCHEMA
 from bench.contestant import Arena, Contestant
 from bench.feed import Feed, partitions_for
 from bench.machine import cpu_seconds
 from bench.measured import Series
 from bench.memory import forget_peaks, peaks_mb
-from bench.workloads import BENCH, Workload
+from bench.workload import LOG_SCHEMA, Workload
+from bench.workloads import BENCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ class Course:
             log, self.workload.records(plan.size), topic=self.workload.topic, partitions=partitions_for(plan.size)
         )
         for contestant in contestants:
-            contestant.prepare(Arena(spark=self.spark, log=log, lake=self.folder / contestant.name))
+            contestant.prepare(self._arena(log, contestant))
         self._seconds = {contestant.name: [] for contestant in contestants}
         self._cpu_seconds = {contestant.name: [] for contestant in contestants}
         self._peak_mb = {contestant.name: {} for contestant in contestants}
@@ -63,6 +63,9 @@ class Course:
             self._round(plan, rounds, feed, contestants)
             rounds += 1
         return self._compared(plan, rounds, contestants)
+
+    def _arena(self, log: Path, contestant: Contestant) -> Arena:
+        return Arena(spark=self.spark, log=log, lake=self.folder / contestant.name, workload=self.workload)
 
     def _goes_on(self, plan: Plan, rounds: int) -> bool:
         counted, now = rounds - plan.warm, time.monotonic()

@@ -12,6 +12,7 @@ from bench.contestant import Arena, Contestant
 from bench.feed import Feed
 from bench.measured import AROUND, EARLY, LATE, RECORDS, Steady
 from bench.records import Traffic
+from bench.workloads import BENCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ def run_steady(
     feed = Feed(log, Traffic(size=RECORDS), partitions=1)
     floor = Floor()
     for participant in (contestant, floor):
-        participant.prepare(Arena(spark=spark, log=log, lake=folder / participant.name))
+        participant.prepare(Arena(spark=spark, log=log, lake=folder / participant.name, workload=BENCH))
     seconds: list[float] = []
     bare: list[tuple[int, float]] = []
     while len(seconds) < LATE + AROUND and time.monotonic() < deadline:

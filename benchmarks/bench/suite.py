@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from bench import report
-from bench.baselines import baselines
+from bench import picture, report
+from bench.baselines import baselines, few_baselines
 from bench.by_pipeline import by_pipeline
 from bench.cold import ColdTidemill, Declarative
 from bench.contestant import Contestant
@@ -30,6 +30,7 @@ from bench.measured import EARLY, LATE, Series, Steady
 from bench.series import Course, Plan
 from bench.steady import run_steady
 from bench.tidemill_batch import TidemillBatch
+from bench.workload import Workload
 from bench.workloads import MORE
 from tidemill.engine.spark.jars import jar_folder, jar_paths, locked_jars
 from tidemill.engine.spark.session import LocalSpark, open_session
@@ -44,6 +45,8 @@ PLANS = (
     Plan(size=100_000, warm=2, counted=5, least=5),
     Plan(size=1_000_000, warm=1, counted=3),
 )
+KNOWN_SIZES = {plan.size for plan in PLANS}
+SMALL = 100_000
 WARM_UP = Plan(size=10_000, warm=0, counted=4)
 """A fresh Java process is slow at everything; these rounds heat it and are forgotten."""
 
@@ -83,11 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         series, more, steady = _measure(options, Bench(spark, Path(folder), console, begin, options, servers, flink))
     about |= {"load_before": load_before, "load_after": load(), "seconds": round(time.monotonic() - begin, 1)}
     about |= {"pipelines": by_pipeline(series, more)}
-    report.write(options.out, report.as_json(series, steady, about))
-    report.show(console, series, steady)
+    report.write(options.out, report.as_json(series, steady, more, about))
+    report.show(console, series, steady, more)
+    pictures = picture.beside(options.out, about["pipelines"])
     console.print(
         f"\n{about['seconds']:.0f} s in all; load {load_before} before, {about['load_after']} after; "
-        f"everything is in {_short(options.out)}"
+        f"everything is in {', '.join(map(_short, [options.out, *pictures]))}"
     )
     return 1 if any(sum(one.differing.values()) for one in chain(series, *more.values())) else 0
 
@@ -106,13 +110,19 @@ class Bench:
 
     def contestants(self) -> list[Contestant]:
         """Fresh ones, for one series."""
-        everyone = [*baselines(stock=self.options.stock), DuckDb(), Polars(), TidemillBatch()]
-        if self.flink:
-            everyone.append(Flink(self.flink))
+        everyone = [*baselines(stock=self.options.stock), DuckDb(), Polars(), TidemillBatch(), *self.flinks()]
         if self.servers:
             from bench.kafka_batch import KafkaBatch
 
             everyone.append(KafkaBatch(self.servers))
+        return self.wanted(everyone)
+
+    def flinks(self) -> list[Contestant]:
+        """Flink, if it takes part."""
+        return [Flink(self.flink)] if self.flink else []
+
+    def wanted(self, everyone: Sequence[Contestant]) -> list[Contestant]:
+        """Those that were asked for."""
         wanted = (*self.options.only, report.ON_KAFKA) if self.options.only else ()
         return [one for one in everyone if not wanted or one.name in wanted]
 
@@ -133,7 +143,7 @@ def _measure(options: Options, bench: Bench) -> tuple[list[Series], dict[str, li
                 bench.console.print(_line("", series[-1]))
         more = _measure_more(options, bench, course)
         if options.cold:
-            more["cold"] = list(_measure_cold(options, bench, course))
+            more[report.COLD] = list(_measure_cold(options, bench, course))
         steady = None
         if options.steady:
             folder = bench.folder / "steady"
@@ -142,16 +152,26 @@ def _measure(options: Options, bench: Bench) -> tuple[list[Series], dict[str, li
 
 
 def _measure_more(options: Options, bench: Bench, course: Course) -> dict[str, list[Series]]:
-    """The product alone, on the pipelines that were asked for."""
+    """The pipelines that were asked for, beside the bench's own."""
     found: dict[str, list[Series]] = {}
     for workload, product in MORE:
-        for plan in options.plans if workload.name in options.pipelines else ():
+        for plan in _plans_of(options, workload) if workload.name in options.pipelines else ():
             if time.monotonic() < course.deadline:
                 folder = bench.folder / f"{workload.name}-{plan.size}"
-                series = replace(course, folder=folder, workload=workload).run(plan, [product()])
+                everyone = bench.wanted([*few_baselines(), DuckDb(), product(), *bench.flinks()])
+                series = replace(course, folder=folder, workload=workload).run(plan, everyone)
                 found.setdefault(workload.name, []).append(series)
                 bench.console.print(_line(f"{workload.name}, ", series))
     return found
+
+
+def _plans_of(options: Options, workload: Workload) -> list[Plan]:
+    """Those of the run, and of a whole run those of the workload, too; large ones with few rounds."""
+    plans = {plan.size: plan for plan in options.plans}
+    if plans.keys() >= KNOWN_SIZES:
+        plans |= {size: _plan(size, quick=False) for size in workload.sizes}
+    few = {"warm": 1, "counted": 2, "least": 2}
+    return [replace(plans[size], **few) if size > SMALL else plans[size] for size in sorted(plans)]
 
 
 def _measure_cold(options: Options, bench: Bench, course: Course) -> Iterator[Series]:
@@ -221,7 +241,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stock", action="store_true", help="Structured Streaming with every setting as it comes as well"
     )
     parser.add_argument(
-        "--minutes", type=float, default=33, help="no round begins after so much time; what is left is not measured"
+        "--minutes", type=float, default=60, help="no round begins after so much time; what is left is not measured"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
     return parser

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.baselines import COUNTS
 from bench.contestant import Arena, Delivery
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.protocol.events import Committed
@@ -41,7 +40,7 @@ class TidemillBatch:
         self._more = more
 
     def prepare(self, arena: Arena) -> None:
-        self._spark = arena.spark
+        self._spark, self._columns = arena.spark, arena.workload.columns
         self._project = Project(PROJECT, Settings(**self.settings(arena)))
         self._project.pipeline(self.pipeline)
 
@@ -77,7 +76,7 @@ class TidemillBatch:
         return Request(executor=this_process(None), clock=datetime.now(UTC), limit=limit)
 
     def rows(self) -> DataFrame | None:
-        return self.published(self.table).select(*COUNTS)
+        return self.published(self.table).select(*self._columns)
 
     def published(self, table: str) -> DataFrame:
         """All rows of a published table."""

@@ -83,6 +83,17 @@ def test_event_time_advances_a_minute_a_batch_and_is_out_of_order_by_less_than_t
         newest = max(times)
 
 
+def test_first_batch_covers_the_time_before_as_well() -> None:
+    traffic = Traffic(size=600, before=timedelta(hours=1))
+    first, second = (
+        [datetime.fromisoformat(json.loads(value)["ts"]) for value in traffic.batch(index)["value"].to_pylist()]
+        for index in range(2)
+    )
+    assert START - timedelta(hours=1, seconds=5) <= min(first) < START - timedelta(minutes=59)
+    assert START < max(first) < START + EVENT_TIME_PER_BATCH
+    assert min(second) >= START + EVENT_TIME_PER_BATCH - OUT_OF_ORDER
+
+
 def test_few_of_five_thousand_users_make_most_of_the_traffic() -> None:
     users = Counter(Traffic(size=200_000).batch(0)["key"].to_pylist())
     assert 4_900 <= len(users) <= 5_000
@@ -177,7 +188,7 @@ def test_batch_stands_for_the_median_around_it() -> None:
 def test_written_figures_have_the_promised_keys(tmp_path: Path) -> None:
     series = a_series(tidemill=[0.4444444], available_now_hdfs=[2.0], floor=[0.25])
     path = tmp_path / "build" / "bench.json"
-    report.write(path, report.as_json([series], a_steady(), {"machine": {"cores": 2}}))
+    report.write(path, report.as_json([series], a_steady(), {}, {"machine": {"cores": 2}}))
     content = json.loads(path.read_text())
     size, steady = content["sizes"]["1000"], content["steady"]
     assert (size["tidemill_s"], size["available_now_s"], size["floor_s"]) == (0.444, 2.0, 0.25)
@@ -187,6 +198,18 @@ def test_written_figures_have_the_promised_keys(tmp_path: Path) -> None:
     assert steady["floor_at_100_s"] == pytest.approx(0.3)
     assert content["machine"] == {"cores": 2}
     assert [path.name for path in path.parent.iterdir()] == ["bench.json"]
+
+
+@pytest.mark.parametrize(("seconds", "met"), [(0.7, True), (0.71, False)])
+def test_aim_of_the_reference_pipeline_is_about_20_000_lines(seconds: float, *, met: bool) -> None:
+    more = {"page_views": [a_series(10_000, tidemill=[0.1]), a_series(20_000, tidemill=[seconds])]}
+    assert found(report.aims([], None, more), "page_views, 20,000 lines").met is met
+
+
+@pytest.mark.parametrize(("seconds", "met"), [(8.0, True), (8.1, False)])
+def test_aim_of_a_first_batch_is_about_a_command_with_1_000_records(seconds: float, *, met: bool) -> None:
+    commands = [a_series(size, **{"tidemill cold": [of]}) for size, of in {1_000: seconds, 10_000: 9.0}.items()]
+    assert found(report.aims([], None, {report.COLD: commands}), "`tidemill run`, 1,000 records").met is met
 
 
 def test_figures_of_each_pipeline_have_one_form_and_only_what_was_measured() -> None:
@@ -229,6 +252,14 @@ def test_picture_has_a_line_for_whoever_was_measured_and_is_the_same_for_the_sam
         picture.drawn({})
 
 
+def test_each_pipeline_of_two_sizes_is_drawn_beside_its_figures(tmp_path: Path) -> None:
+    sizes = {"1000": {"tidemill_s": 0.2}, "10000": {"tidemill_s": 0.3}}
+    pipelines = {"bench": {"sizes": sizes}, "wide": {"sizes": sizes}, "sliding": {"sizes": {"1000": sizes["1000"]}}}
+    written = picture.beside(tmp_path / "figures.json", pipelines)
+    assert [path.name for path in written] == ["figures.svg", "figures_wide.svg"]
+    assert written[0].read_text() == picture.drawn(sizes)
+
+
 def test_peak_of_memory_begins_anew_when_it_is_forgotten() -> None:
     if not memory.peaks_mb():
         pytest.skip("this system has no /proc")
@@ -242,7 +273,9 @@ def test_peak_of_memory_begins_anew_when_it_is_forgotten() -> None:
 def test_report_shows_medians_and_aims_of_a_run_without_the_product() -> None:
     console = Console(width=120)
     with console.capture() as capture:
-        report.show(console, [a_series(floor=[0.2], available_now_hdfs=[2.0, 3.0], available_now_rocksdb=[4.0])], None)
+        report.show(
+            console, [a_series(floor=[0.2], available_now_hdfs=[2.0, 3.0], available_now_rocksdb=[4.0])], None, {}
+        )
     assert "2.50 (2.00-3.00)" in capture.get()
     assert "not measured" in capture.get()
 

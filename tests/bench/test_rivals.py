@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from bench import flink
+from bench.baselines import few_baselines
 from bench.cold import ColdTidemill, Declarative
 from bench.contestant import Contestant
 from bench.limits import DuckDb, Polars
 from bench.measured import Series
 from bench.series import Course, Plan
 from bench.tidemill_batch import TidemillBatch
-from bench.workloads import BENCH, MORE, Workload
+from bench.workload import Workload
+from bench.workloads import BENCH, MORE
 from support.short_forms import shortened
 
 TINY = Plan(size=300, warm=0, counted=3, least=3)
@@ -41,19 +43,30 @@ def test_rows_of_a_rival_equal_one_query_over_the_log(spark: Any, tmp_path: Path
 def test_tables_of_other_pipelines_equal_one_query_over_the_log(
     spark: Any, tmp_path: Path, workload: Workload, product: type[TidemillBatch]
 ) -> None:
-    series = measured(spark, tmp_path, product(), workload=workload)
+    series = measured(spark, tmp_path, product(), DuckDb(), workload=workload)
     assert series.settled > 20
-    assert series.differing == {"tidemill": 0}
+    assert series.differing == {"tidemill": 0, "duckdb": 0}
 
 
 @pytest.mark.spark
 @pytest.mark.long
-def test_rows_of_flink_equal_one_query_over_the_log(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workload", [workload for workload, _ in MORE], ids=lambda one: one.name)
+def test_structured_streaming_keeps_the_same_tables(spark: Any, tmp_path: Path, workload: Workload) -> None:
+    series = measured(spark, tmp_path, *few_baselines(), workload=workload)
+    assert series.settled > 20
+    assert set(series.differing.values()) == {0}
+    assert len(series.differing) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("workload", [BENCH, *(workload for workload, _ in MORE)], ids=lambda one: one.name)
+def test_rows_of_flink_equal_one_query_over_the_log(spark: Any, tmp_path: Path, workload: Workload) -> None:
     if not (flink.ENVIRONMENT / "whole").exists():
         pytest.skip("`bench.py --flink` installs PyFlink")
     with flink.flink_worker(tmp_path) as worker:
-        series = measured(spark, tmp_path, flink.Flink(worker))
-    assert series.settled > 100
+        series = measured(spark, tmp_path, flink.Flink(worker), workload=workload)
+    assert series.settled > 20
     assert series.differing == {"flink": 0}
 
 

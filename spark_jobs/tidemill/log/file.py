@@ -21,6 +21,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.errors import ConfigError, LogError
 from tidemill.core.log.offsets import OffsetRange, merge_ranges
 from tidemill.core.log.scan import ParquetScan
+from tidemill.core.once import once
 from tidemill.log import refusals
 from tidemill.log.file_memory import FileMemory
 from tidemill.log.file_partition import FilePartition
@@ -184,12 +185,7 @@ class FileLog:
         return [self._partition(topic, number) for number in range(topic.partitions)]
 
     def _read_topic(self, name: str) -> Topic | None:
-        if self._memory is None:
-            return self._topic_there(name)
-        known = self._memory.topics
-        if name not in known and (found := self._topic_there(name)) is not None:
-            known[name] = found
-        return known.get(name)
+        return once(None if self._memory is None else self._memory.topics, name, self._topic_there)
 
     def _topic_there(self, name: str) -> Topic | None:
         try:

@@ -19,6 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import CommitUnknown, OffsetsLost
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.once import once
 from tidemill.log import refusals
 from tidemill.log.file_memory import FileMemory, Listing, digits_of
 from tidemill.log.interface import Topic, Usage
@@ -172,11 +173,9 @@ class FilePartition:
 
     def _footer(self, base: int) -> Footer:
         name = self._name(base, "parquet")
-        if self._memory is None:
-            return self._read_footer(name, base)
-        if name not in self._memory.footers:
-            self._memory.footers[name] = self._read_footer(name, base)
-        return self._memory.footers[name]
+        return once(
+            None if self._memory is None else self._memory.footers, name, lambda file: self._read_footer(file, base)
+        )
 
     def _read_footer(self, name: str, base: int) -> Footer:
         tail = self._store.tail(name, TAIL_LENGTH)

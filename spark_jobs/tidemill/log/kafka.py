@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from tidemill.core.errors import LogRefused, LogUnreachable
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import KafkaScan
+from tidemill.core.once import once
 from tidemill.core.time.times import micros
 from tidemill.log import refusals
 from tidemill.log.interface import Topic
@@ -53,32 +54,45 @@ class _Memory:
     bounds: dict[str, Mapping[int, OffsetRange]] = field(default_factory=dict)
 
 
+class _Client:
+    """The client for metadata of a log and its copies. It is created when it is first used and keeps its connection.
+
+    `refusals` are what the broker has said since they were last cleared: the login or the TLS handshake failed. The
+    request itself only times out then.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self.refusals: list[str] = []
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(PATIENCE * 1000), "error_cb": self._told}
+        return AdminClient(self._access.client() | quiet)
+
+    def _told(self, error: KafkaError) -> None:
+        if error.code() in _REFUSED:
+            self.refusals.append(error.str())
+
+
 class KafkaLog:
     """The topics of a cluster, except Kafka's internal ones."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
-        self._refusals: list[str] = []
+        self._client = _Client(access)
         self._memory: _Memory | None = None
 
     def remembering(self) -> Self:
         """See `Remembers`: the brokers are asked once for topics and bounds. The connection is the same."""
-        # Once it is there, the copy has the same.
-        _ = self.admin
         found = copy(self)
         found._memory = _Memory()
         return found
 
-    @cached_property
+    @property
     def admin(self) -> AdminClient:
-        """The client for metadata. It is created once and keeps its connection."""
-        quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(PATIENCE * 1000), "error_cb": self._told}
-        return AdminClient(self.access.client() | quiet)
-
-    def _told(self, error: KafkaError) -> None:
-        """Remember that the broker refused the login or the TLS handshake: the request itself only times out then."""
-        if error.code() in _REFUSED:
-            self._refusals.append(error.str())
+        """The client for metadata, which keeps its connection."""
+        return self._client.admin
 
     def names(self) -> Sequence[str]:
         """Return the names of all topics, sorted."""
@@ -91,11 +105,7 @@ class KafkaLog:
 
     def topic(self, name: str) -> Topic:
         """Return the topic called `name`, or raise `UnknownTopic`."""
-        if self._memory is None:
-            return self._topic_there(name)
-        if name not in self._memory.topics:
-            self._memory.topics[name] = self._topic_there(name)
-        return self._memory.topics[name]
+        return once(None if self._memory is None else self._memory.topics, name, self._topic_there)
 
     def _topic_there(self, name: str) -> Topic:
         found = self._described([name])
@@ -194,16 +204,16 @@ class KafkaLog:
     def _asking(self, what: str) -> Iterator[None]:
         # Errors reported before this request belong to other requests.
         self.admin.poll(0)
-        self._refusals.clear()
+        self._client.refusals.clear()
         try:
             yield
         except (KafkaException, TimeoutError) as error:
             said = error.args[0] if error.args else None
             text = said.str() if isinstance(said, KafkaError) else f"no answer in {PATIENCE:.0f} seconds"
             self.admin.poll(0)
-            if self._refusals:
+            if self._client.refusals:
                 raise LogRefused(
-                    f"{self._where} does not let us in: {self._refusals[-1]}",
+                    f"{self._where} does not let us in: {self._client.refusals[-1]}",
                     fix="check security, mechanism, credentials and ca in [log]",
                 ) from None
             raise LogUnreachable(

@@ -6,19 +6,21 @@ A key must not be there and in the batch, too; and rules about the whole table c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.scope import Scope
+from tidemill.core.once import once
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges
@@ -57,6 +59,7 @@ class Beside:
     writers: RowWriters
     item: SinkRows
     job: Backfill | None = None
+    _handles: dict[str, DeltaTable | None] = field(default_factory=dict)
 
     @property
     def sink(self) -> Sink:
@@ -96,17 +99,22 @@ class Beside:
         if self.is_of_rows:
             for spec, parts in self._places():
                 yield from self._read(spec, parts, tuple(columns) or spec.columns[:1])
-        elif newest(spec := self.uris.published_table(self.sink)) is not None:
+        elif self._opened(spec := self.uris.published_table(self.sink)) is not None:
             if isinstance(self.sink, WindowedSink) and self.job is not None:
                 yield from self._not_fired_again(self.sink, self.job, spec, tuple(columns))
             elif self.job is None and self.sink.row_key:
                 yield from self._not_staged(spec, tuple(columns))
 
     def _read(self, spec: TableSpec, parts: Parts, columns: tuple[str, ...]) -> Iterator[pa.Table | DataFrame]:
+        opened = self._opened(spec)
         if self._in_driver:
-            yield from DeltaRsTable(spec).batches(any_of=parts, columns=columns)
+            yield from DeltaRsTable(spec, opened=opened).batches(any_of=parts, columns=columns)
         else:
-            yield self.staged.writer.table(spec).read(any_of=parts, columns=columns)
+            yield self.staged.writer.table(spec, opened).read(any_of=parts, columns=columns)
+
+    def _opened(self, spec: TableSpec) -> DeltaTable | None:
+        """A handle on the table, opened once: nobody else writes what a batch is about to publish."""
+        return once(self._handles, spec.uri, lambda _: newest(spec))
 
     def _not_fired_again(
         self, sink: WindowedSink, job: Backfill, spec: TableSpec, columns: tuple[str, ...]
@@ -164,22 +172,22 @@ class Beside:
         if self._in_driver:
             found = [rows for spec, parts in self._places() for rows in self._agreeing(spec, parts, wanted)]
             return pa.concat_tables(found) if found else None
-        reads = [self.staged.writer.table(spec).read(any_of=parts, columns=wanted) for spec, parts in self._places()]
+        reads = [rows for spec, parts in self._places() for rows in self._read(spec, parts, wanted)]
         return reduce(DataFrame.unionAll, reads) if reads else None
 
     def _agreeing(self, spec: TableSpec, parts: Parts, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         staged = self.staged.rows
         where = tuple(found for column in columns if (found := _range(spec, staged, column)) is not None)
-        for rows in DeltaRsTable(spec).batches(where=where, any_of=parts, columns=columns):
+        for rows in DeltaRsTable(spec, opened=self._opened(spec)).batches(where=where, any_of=parts, columns=columns):
             if (same := agreeing(columns, rows, staged)).num_rows:
                 yield same
 
     def _places(self) -> Iterator[tuple[TableSpec, Parts]]:
         """The tables with kept rows, and which of their batches."""
         spec, job = self.uris.published_table(self.sink), self.plan.job
-        if newest(spec) is not None:
+        if self._opened(spec) is not None:
             yield spec, _other_batches((self.plan.batch_id, *(job.supersedes if job is not None else ())))
-        if job is not None and newest(place := self.uris.waiting(spec)) is not None:
+        if job is not None and self._opened(place := self.uris.waiting(spec)) is not None:
             # The table may also hold rows of a job that was given up.
             earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
             if earlier:

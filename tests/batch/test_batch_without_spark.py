@@ -27,14 +27,13 @@ from support.projects import (
     totals,
 )
 from support.short_forms import shortened
-from tidemill.cli.views.spark_plan import _aggregating
+from tidemill.cli.views.physical import aggregated
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.engine.aggregate import native_runs
 from tidemill.engine.aggregate.native_plan import left_to_spark_sql
-from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
 
@@ -223,11 +222,12 @@ def test_unions_of_columns_with_different_types_are_left_to_spark(tmp_path: Path
 
 def test_explain_says_what_needs_no_spark(tmp_path: Path, spark: Any) -> None:
     mill = firings(tmp_path, spark, "TumblingBuffer(CountPolicy(3))", collect=False)
-    flow = mill.project.pipeline("firings")
-    told = "in a batch of up to 1,000,000 records, DuckDB does it without Spark"
-    assert told in _aggregating(mill.project, flow).lower().replace("duckdb", "DuckDB").replace("spark", "Spark")
-    left = Project(mill.project.folder, replace(mill.project.settings, driver_records=0))
-    assert "DuckDB" not in _aggregating(left, flow)
+    flow, settings = mill.project.pipeline("firings"), replace(mill.project.settings, driver_records=1_000_000)
+    told = "DuckDB, in this process up to 1,000,000 records; Spark SQL beyond, because of "
+    assert aggregated(flow, settings).startswith(told)
+    assert aggregated(flow, replace(settings, driver_records=0)) == aggregated(flow, settings).replace(
+        told, "Spark SQL, because of "
+    )
 
 
 @pytest.mark.parametrize("window", shortened(WINDOWS, WINDOWS[1:2]))

@@ -62,7 +62,7 @@ def test_process_runs_a_batch_for_what_comes_and_ends_well_when_asked(quick: Mil
         said, complained = process.communicate(timeout=SOON)
     assert process.returncode == ExitCode.DONE, complained
     assert json.loads(said) == {"event": "ended", "outcome": "stopped", "batches": 2}
-    assert complained == "stopping after the present batch; the same signal again stops at once\n"
+    assert complained == "stopping after the present batch; another signal stops at once\n"
 
 
 def test_signal_stops_the_pause_and_a_second_one_whatever_goes_on(capfd: pytest.CaptureFixture[str]) -> None:

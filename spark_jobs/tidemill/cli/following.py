@@ -58,7 +58,7 @@ class SignalledFollower:
         if self.signals > 1:
             raise KeyboardInterrupt
         # Whatever goes on may be printing, too.
-        os.write(self.errors, b"stopping after the present batch; the same signal again stops at once\n")
+        os.write(self.errors, b"stopping after the present batch; another signal stops at once\n")
 
     def listen(self) -> None:
         """Be told of signals. Spark's package listens to Ctrl-C from when it starts: call this again then."""

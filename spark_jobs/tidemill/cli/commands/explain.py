@@ -20,7 +20,7 @@ def explain(
     ctx: typer.Context,
     pipeline: PipelineName,
     spark: Annotated[
-        bool, typer.Option("--spark", help="Also Spark's own plan of the job that reads and aggregates.")
+        bool, typer.Option("--spark", help="Also Spark SQL's plan of the job that reads and aggregates.")
     ] = False,
     window: Annotated[
         str | None,
@@ -63,7 +63,7 @@ def explain(
     _show_logical(out, logical)
     _show_physical(out, physical)
     for name, text in plans.items():
-        out.print(styled("\n", ("Spark's plan", "bold"), f" of the job for {name}"))
+        out.print(styled("\n", ("Spark's plan", "bold"), f" of the job for {name}, where Spark SQL aggregates"))
         out.print(text, soft_wrap=True)
 
 

@@ -31,7 +31,7 @@ def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
     return {
         "place": place(settings),
         "writer": writer(settings),
-        "aggregate": aggregated(settings),
+        "aggregate": aggregated(flow, settings),
         "driver_rows": settings.driver_rows,
         "driver_records": settings.driver_records,
         "batch_records": settings.batch_records,
@@ -63,12 +63,17 @@ def writer(settings: Settings) -> str:
             return "Spark's Delta writer, whatever the number of rows"
 
 
-def aggregated(settings: Settings) -> str:
-    """What may aggregate records; which of them does, the views of `--spark` say, which load Spark's package."""
+def aggregated(flow: Flow, settings: Settings) -> str:
+    """What aggregates the records of a batch, and what keeps the pipeline from a faster way."""
+    from tidemill.engine.aggregate.native_plan import left_to_spark_sql
+
     if settings.aggregate == "spark":
-        return "Spark SQL, as the settings say"
-    here = f"in this process up to {settings.driver_records:,} records, " if settings.driver_records else ""
-    return f"DuckDB, {here}in Spark's Python workers beyond, or Spark SQL; `--spark` says which, and why"
+        return "Spark SQL, because of the setting `aggregate`"
+    most, reason = settings.driver_records, left_to_spark_sql(flow)
+    if not most or left_to_spark_sql(flow, here=True):
+        return f"Spark SQL, because of {reason}" if reason else "DuckDB, in Spark's Python workers"
+    here = f"DuckDB, in this process up to {most:,} records"
+    return f"{here}; Spark SQL beyond, because of {reason}" if reason else f"{here}, in Spark's Python workers beyond"
 
 
 def steps_of(flow: Flow, settings: Settings) -> tuple[StepOfBatch, ...]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
-    """For each published table: Spark's formatted plan of the job that reads and aggregates, and who merges windows.
+    """For each published table: Spark SQL's plan of the job that reads and aggregates, and who merges windows.
 
     Writes nothing.
 
@@ -47,7 +47,7 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
             text = io.StringIO()
             with contextlib.redirect_stdout(text):
                 frame.explain("formatted")
-            plans[sink.table] = f"{text.getvalue().strip()}\n\n{_aggregating(project, flow)}"
+            plans[sink.table] = text.getvalue().strip()
             if isinstance(sink, WindowedSink):
                 plans[sink.table] += f"\n\n{_merging(attempt, sink, frame)}"
         attempt.release()
@@ -60,21 +60,6 @@ def _job(attempt: Attempt, read: Read, sink: Sink) -> DataFrame | None:
         return attempt.job(read, sink)
     rows = attempt.rows(read, sink)
     return None if rows is None else attempt.firings.job(sink, rows, None)
-
-
-def _aggregating(project: Project, flow: Flow) -> str:
-    """What aggregates records."""
-    from tidemill.engine.aggregate.native_plan import left_to_spark_sql
-
-    if project.settings.aggregate == "spark":
-        return "Records are aggregated by Spark SQL, as in this plan, because of the setting `aggregate`"
-    most, reason = project.settings.driver_records, left_to_spark_sql(flow)
-    few = f"in a batch of up to {most:,} records" if most and not left_to_spark_sql(flow, here=True) else ""
-    if not reason:
-        here = few and f", and without Spark {few}"
-        return f"Records are aggregated by DuckDB in Spark's Python workers{here}: it gives the same as this plan"
-    here = few and f". {few.capitalize()}, DuckDB does it without Spark, and gives the same"
-    return f"Records are aggregated by Spark SQL, as in this plan, because of {reason}{here}"
 
 
 def _merging(attempt: Attempt, sink: WindowedSink, state: DataFrame) -> str:

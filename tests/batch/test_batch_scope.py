@@ -13,6 +13,8 @@ from support.commands import type_command
 from support.projects import Mill, an_event
 from support.writers import WRITERS
 from tidemill.core.errors import AuditBlocked
+from tidemill.tables.handles import newest
+from tidemill.tables.interface import TableSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("writer", WRITERS)]
 
@@ -101,4 +103,27 @@ def test_windows_that_are_published_again_are_counted_once(tmp_path: Path, spark
     assert said.code == 0, said.err
     mill.feed([an_event(90, "z")])
     with pytest.raises(AuditBlocked, match="rowCount: 5 rows"):
+        mill.run()
+
+
+def test_a_table_is_opened_once_for_its_keys_and_for_its_rules(
+    tmp_path: Path, spark: Any, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "logicalType: string, primaryKey: true, primaryKeyPosition: 1"
+    contract = a_table("t", {"ts": "timestamp", "user": key, "amount": AMOUNT}) + OF_ROWS
+    mill = a_mill(tmp_path, spark, ROWS, {"events": EVENTS, "t": contract}, ("events",), writer=writer)
+    mill.feed([an_event(1, "a", 9)])
+    mill.run()
+    opened: list[str] = []
+
+    def counted(spec: TableSpec) -> Any:
+        opened.append(spec.uri)
+        return newest(spec)
+
+    monkeypatch.setattr("tidemill.engine.publish.beside.newest", counted)
+    mill.feed([an_event(2, "b", 1)])
+    mill.run()
+    assert opened == [mill.project.published_uri("t")]
+    mill.feed([an_event(3, "a", 1)])
+    with pytest.raises(AuditBlocked):
         mill.run()

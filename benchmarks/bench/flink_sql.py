@@ -73,16 +73,16 @@ def _part(number: int) -> str:
 
 
 _SECONDS = f"COALESCE(UNIX_TIMESTAMP({_part(2)}, 'dd/MMM/yyyy:HH:mm:ss Z'), 0)"
-_UNTIL = 4_070_908_800
-"""The first second of 2099: a line from the far future would end all windows before it."""
+_FROM, _UNTIL = 946_684_800, 4_070_908_800
+"""The first seconds of 2000 and of 2099. A line from the far future would end all windows before it, so it becomes one
+of the far past, which is left out."""
 
 _CLASSES = ", ".join(f"COUNT(*) FILTER (WHERE status / 100 = {kind[0]})" for kind in CLASSES)
-# Flink replaces bytes that are no UTF-8.
 _LINES = f"""(
-    SELECT window_start, window_end, {_part(1)} AS client, SPLIT_INDEX({_part(4)}, '?', 0) AS page,
+    SELECT window_start, window_end, SPLIT_INDEX({_part(4)}, '?', 0) AS page,
         CAST({_part(5)} AS INT) AS status, TRY_CAST({_part(6)} AS BIGINT) AS `bytes`
     FROM TABLE(TUMBLE(TABLE records, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
-    WHERE ts > TO_TIMESTAMP_LTZ(0, 0) AND POSITION(U&'\\FFFD' IN line) = 0
+    WHERE ts > TO_TIMESTAMP_LTZ({_FROM}, 0)
 )"""
 
 FLINK: Mapping[str, FlinkSql] = {
@@ -91,12 +91,14 @@ FLINK: Mapping[str, FlinkSql] = {
     WIDE.name: _of_json(*map(_keyed, WIDE_KEYS), page="page STRING, "),
     PAGE_VIEWS.name: FlinkSql(
         columns=f"""line STRING,
-            ts AS TO_TIMESTAMP_LTZ(CASE WHEN {_SECONDS} < {_UNTIL} THEN {_SECONDS} ELSE 0 END, 0),
+            ts AS TO_TIMESTAMP_LTZ(MOD({_SECONDS}, {_UNTIL}), 0),
             WATERMARK FOR ts AS ts - INTERVAL '61' MINUTE""",
         format="'format' = 'raw'",
         queries=(
             f"SELECT window_start, window_end, page, COUNT(*), COALESCE(SUM(`bytes`), 0), {_CLASSES} "
-            f"FROM {_LINES} GROUP BY window_start, window_end, page",
+            # A pattern finds this character where bytes are no UTF-8. Only paths have such bytes.
+            f"FROM {_LINES} WHERE POSITION('\N{REPLACEMENT CHARACTER}' IN page) = 0 "
+            "GROUP BY window_start, window_end, page",
         ),
     ),
 }

@@ -42,6 +42,8 @@ def _environment() -> Any:
     conf.set_string("parallelism.default", str(SLOTS))
     conf.set_string("taskmanager.numberOfTaskSlots", str(SLOTS))
     conf.set_string("table.local-time-zone", "UTC")
+    # A few hundredths faster. Mini-batches are not for functions of windows, which collect records anyway.
+    conf.set_string("pipeline.object-reuse", "true")
     return TableEnvironment.create(
         EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(conf).build()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,12 @@ from support.short_forms import shortened
 TINY = Plan(size=300, warm=0, counted=3, least=3)
 
 
-def measured(spark: Any, folder: Path, *contestants: Contestant, workload: Workload = BENCH) -> Series:
+def measured(
+    spark: Any, folder: Path, *contestants: Contestant, workload: Workload = BENCH, size: int = TINY.size
+) -> Series:
     never = time.monotonic() + 3_600
-    return Course(spark, folder, lambda text: None, never, never, workload).run(TINY, contestants)
+    course = Course(spark, folder, lambda text: None, never, never, workload)
+    return course.run(replace(TINY, size=size), contestants)
 
 
 @pytest.mark.spark
@@ -43,7 +47,8 @@ def test_rows_of_a_rival_equal_one_query_over_the_log(spark: Any, tmp_path: Path
 def test_tables_of_other_pipelines_equal_one_query_over_the_log(
     spark: Any, tmp_path: Path, workload: Workload, product: type[TidemillBatch]
 ) -> None:
-    series = measured(spark, tmp_path, product(), DuckDb(), workload=workload)
+    # So many lines are broken in every way.
+    series = measured(spark, tmp_path, product(), DuckDb(), workload=workload, size=1_500)
     assert series.settled > 20
     assert series.differing == {"tidemill": 0, "duckdb": 0}
 
@@ -52,7 +57,7 @@ def test_tables_of_other_pipelines_equal_one_query_over_the_log(
 @pytest.mark.long
 @pytest.mark.parametrize("workload", [workload for workload, _ in MORE], ids=lambda one: one.name)
 def test_structured_streaming_keeps_the_same_tables(spark: Any, tmp_path: Path, workload: Workload) -> None:
-    series = measured(spark, tmp_path, *few_baselines(), workload=workload)
+    series = measured(spark, tmp_path, *few_baselines(), workload=workload, size=1_500)
     assert series.settled > 20
     assert set(series.differing.values()) == {0}
     assert len(series.differing) == 2
@@ -65,7 +70,7 @@ def test_rows_of_flink_equal_one_query_over_the_log(spark: Any, tmp_path: Path, 
     if not (flink.ENVIRONMENT / "whole").exists():
         pytest.skip("`bench.py --flink` installs PyFlink")
     with flink.flink_worker(tmp_path) as worker:
-        series = measured(spark, tmp_path, flink.Flink(worker), workload=workload)
+        series = measured(spark, tmp_path, flink.Flink(worker), workload=workload, size=9_000)
     assert series.settled > 20
     assert series.differing == {"flink": 0}
 

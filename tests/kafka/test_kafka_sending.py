@@ -19,6 +19,7 @@ import pytest
 from amend.conftest import an_amendment, done
 from kafka.conftest import Cluster
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, sums
+from support.short_forms import shortened
 from support.writers import WRITERS
 from tidemill.core.errors import AmendmentError, ConfigError, Fenced, LogInputError, LogUnreachable, UnknownTopic
 from tidemill.core.log.scan import Record
@@ -36,6 +37,7 @@ from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.kafka
 
+FAILURES = ["before:sent:{}-sums=raise", "after:sent:{}-sums=raise", "after:sent:{}-big=raise"]
 PIPELINE = """
 from tidemill import Count, Pipeline, Sum, Tumbling
 
@@ -109,9 +111,7 @@ def test_a_topic_gets_the_rows_of_its_table(tmp_path: Path, spark: Any, cluster:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "failure", ["before:sent:{}-sums=raise", "after:sent:{}-sums=raise", "after:sent:{}-big=raise"]
-)
+@pytest.mark.parametrize("failure", shortened(FAILURES, FAILURES[1:2]))
 def test_a_batch_that_fails_around_its_sending_sends_once(
     tmp_path: Path, spark: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:

@@ -13,6 +13,7 @@ from amend.conftest import an_amendment, done
 from machine.failing import failing
 from support.firings import changed, firings
 from support.projects import NO_SPARK, NOW, Mill, an_event, sums
+from support.short_forms import shortened
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.shapes import is_of_firings
 from tidemill.core.log.offsets import TopicPartition
@@ -32,6 +33,7 @@ ALL = OfOffsets(since={}, until={})
 MINUTES = 26
 USERS = ("a", "b")
 MODES = ["accumulating", "accumulating_and_retracting", "accumulating_and_replacing"]
+IN_TURN = ["Sliding('1 hour', '30 minutes')", "Session('1 hour')"]
 FEW = len(USERS) * (1 + 2 * 5)
 """What two keys keep of up to 2 ** 5 firings: a row for themselves, and the nodes of two runs of pieces."""
 
@@ -72,7 +74,7 @@ def after(minutes: int) -> dict[str, tuple[int, int, int]]:
     return dict.fromkeys(USERS, (records // 2 - 1, records, sum(range(records))))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", shortened(MODES, MODES[:1]))
 def test_totals_at_an_interval_keep_a_few_rows_for_each_key(tmp_path: Path, mode: str, read: list[int]) -> None:
     mill = totals(tmp_path, mode)
     for number in range(MINUTES):
@@ -89,7 +91,7 @@ def test_totals_at_an_interval_keep_a_few_rows_for_each_key(tmp_path: Path, mode
     assert newest(mill) == after(MINUTES + 2)
 
 
-@pytest.mark.parametrize("window", ["Sliding('1 hour', '30 minutes')", "Session('1 hour')"])
+@pytest.mark.parametrize("window", shortened(IN_TURN, IN_TURN[1:]))
 def test_windows_of_a_key_that_take_records_in_turn_keep_a_few_rows_each(tmp_path: Path, window: str) -> None:
     told = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating", index="nth"'
     mill = firings(tmp_path, NO_SPARK, window, trigger=told, collect=False, bounds=True, delay="1 day")
@@ -104,7 +106,7 @@ def test_windows_of_a_key_that_take_records_in_turn_keep_a_few_rows_each(tmp_pat
     assert size.rows <= 3 * (1 + 2 * 2 * 6)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", shortened(MODES, MODES[1:2]))
 def test_one_can_go_back_to_before_state_was_written_anew(tmp_path: Path, mode: str) -> None:
     mill, since = totals(tmp_path, mode), dict[int, int | None]()
     for number in range(MINUTES):
@@ -195,7 +197,7 @@ def test_state_is_not_written_anew_while_a_table_of_firings_is_left_out(tmp_path
         assert [row["n"] for row in mill.published("others")] == [7, 7]
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("side", shortened(["before", "after"], ["after"]))
 def test_a_batch_that_fails_while_it_writes_state_anew_changes_nothing(tmp_path: Path, side: str) -> None:
     mill = totals(tmp_path, "accumulating_and_retracting")
     places = [each.name for each in boundaries_of(mill.project.pipeline("firings"))]

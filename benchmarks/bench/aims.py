@@ -38,11 +38,11 @@ def of_sizes(measured: Sequence[Figures], steady: Steady | None) -> list[Aim]:
 
 
 def of_others(page_views: float | None, first: float | None) -> list[Aim]:
-    """What the reference pipeline and a first batch are to show: their seconds for `PAGE_VIEWS` and `FIRST` records."""
+    """What the reference pipeline and the first batch of a lake are to show, with `PAGE_VIEWS` and `FIRST` records."""
     what = f"page_views, {PAGE_VIEWS:,} lines: seconds"
     return [
         _at_most(what, page_views, PAGE_VIEWS_SECONDS, " s"),
-        _at_most(f"`tidemill run`, {FIRST:,} records: seconds", first, FIRST_SECONDS, " s"),
+        _at_most(f"first batch, `tidemill run`, {FIRST:,} records: seconds", first, FIRST_SECONDS, " s"),
     ]
 
 

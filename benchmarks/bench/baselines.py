@@ -6,13 +6,12 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 
 from bench.contestant import Arena, Contestant, Delivery
-from bench.workload import LOG_SCHEMA, Table, empty_log
+from bench.workload import LOG_SCHEMA, empty_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +31,7 @@ class Floor:
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
         log = self._spark.read.schema(LOG_SCHEMA).parquet(*delivery.files)
-        self._workload.expected(log).write.format("noop").mode("overwrite").save()
+        self._workload.rows(log).write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin
 
     def rows(self) -> DataFrame | None:
@@ -74,11 +73,11 @@ _SUFFIXES = {PLAIN: "", BEST: "_tuned", STOCK: "_stock"}
 
 @dataclass
 class AvailableNow:
-    """Structured Streaming as a scheduled job runs it: started for each round from the same checkpoints.
+    """Structured Streaming as a scheduled job runs it: started for each round from the same checkpoint.
 
-    For each table of the workload a query with `trigger(availableNow=True)`, update mode, and MERGE in `foreachBatch`
-    into a Delta table, with transaction ids so that a repeated micro-batch is skipped. All queries run at the same
-    time. No audit.
+    `trigger(availableNow=True)`, and MERGE in `foreachBatch` into a Delta table, with transaction ids so that a
+    repeated micro-batch is skipped. No audit. It publishes what a micro-batch has updated, or, where the workload
+    publishes closed windows, those (`append`): then the empty micro-batch that closes them is not left out.
     """
 
     store: StateStore
@@ -89,20 +88,17 @@ class AvailableNow:
         return f"available_now_{self.store.name.lower()}{_SUFFIXES[self.tuning]}"
 
     def prepare(self, arena: Arena) -> None:
-        self._spark, self._workload = self._session(arena.spark), arena.workload
-        self._files, self._lake = arena.log.as_posix(), arena.lake
-        for table in self._workload.tables:
-            table.rows(empty_log(self._spark)).write.format("delta").save(self._path(table))
-
-    def _path(self, table: Table) -> str:
-        return (self._lake / table.name).as_posix()
+        self._workload, self._files = arena.workload, arena.log.as_posix()
+        self._spark = self._session(arena.spark)
+        self._table, self._checkpoint = (arena.lake / "counts").as_posix(), (arena.lake / "checkpoint").as_posix()
+        self._workload.rows(empty_log(self._spark)).write.format("delta").save(self._table)
 
     def _session(self, spark: SparkSession) -> SparkSession:
         session = spark.newSession()
         package = "org.apache.spark.sql.execution.streaming.state"
         session.conf.set("spark.sql.streaming.stateStore.providerClass", f"{package}.{self.store.value}")
         session.conf.set("spark.sql.shuffle.partitions", "2")
-        empty = str(self.tuning.empty_batches).lower()
+        empty = str(self.tuning.empty_batches or self._workload.on_close).lower()
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", empty)
         session.conf.set("spark.databricks.delta.snapshotPartitions", str(self.tuning.snapshot_partitions))
         session.conf.set("spark.sql.adaptive.enabled", str(self.tuning.adaptive).lower())
@@ -110,42 +106,38 @@ class AvailableNow:
 
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
-        queries = [self._start(table) for table in self._workload.tables]
-        for query in queries:
-            if not query.awaitTermination(LONGEST_ROUND // timedelta(seconds=1)):
-                query.stop()
-                raise RuntimeError(f"{self.name} did not end within {LONGEST_ROUND}")
+        query = self._start()
+        if not query.awaitTermination(LONGEST_ROUND // timedelta(seconds=1)):
+            query.stop()
+            raise RuntimeError(f"{self.name} did not end within {LONGEST_ROUND}")
         seconds = time.perf_counter() - begin
-        for query in queries:
-            read = sum(progress.numInputRows for progress in query.recentProgress)
-            if read != delivery.records:
-                raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
+        read = sum(progress.numInputRows for progress in query.recentProgress)
+        if read != delivery.records:
+            raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
         return seconds
 
-    def _start(self, table: Table) -> StreamingQuery:
+    def _start(self) -> StreamingQuery:
         source = self._spark.readStream.schema(LOG_SCHEMA).option("recursiveFileLookup", "true")
-        log = source.option("pathGlobFilter", "*.parquet").parquet(self._files)
-        checkpoint = (self._lake / "checkpoints" / table.name).as_posix()
-        writer = table.rows(log).writeStream.outputMode("update").option("checkpointLocation", checkpoint)
-        return writer.foreachBatch(partial(self._merge, table)).trigger(availableNow=True).start()
+        rows = self._workload.rows(source.option("pathGlobFilter", "*.parquet").parquet(self._files))
+        mode = "append" if self._workload.on_close else "update"
+        writer = rows.writeStream.outputMode(mode).option("checkpointLocation", self._checkpoint)
+        return writer.foreachBatch(self._merge).trigger(availableNow=True).start()
 
-    def _merge(self, table: Table, updates: DataFrame, batch_id: int) -> None:
-        # Spark gives the session of each query settings of its own.
+    def _merge(self, updates: DataFrame, batch_id: int) -> None:
         conf = updates.sparkSession.conf
-        conf.set("spark.databricks.delta.write.txnAppId", f"{self.name}-{table.name}")
+        conf.set("spark.databricks.delta.write.txnAppId", self.name)
         conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
         try:
-            target = DeltaTable.forPath(updates.sparkSession, self._path(table)).alias("t")
-            same = " AND ".join(f"t.{key} = u.{key}" for key in ("window_start", *table.keys))
-            merge = target.merge(updates.alias("u"), same)
+            table = DeltaTable.forPath(updates.sparkSession, self._table).alias("t")
+            same = " AND ".join(f"t.{key} = u.{key}" for key in self._workload.keys if key != "window_end")
+            merge = table.merge(updates.alias("u"), same)
             merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         finally:
             conf.unset("spark.databricks.delta.write.txnAppId")
             conf.unset("spark.databricks.delta.write.txnVersion")
 
     def rows(self) -> DataFrame | None:
-        paths = map(self._path, self._workload.tables)
-        return self._workload.together([self._spark.read.format("delta").load(path) for path in paths])
+        return self._spark.read.format("delta").load(self._table)
 
 
 def baselines(*, stock: bool = False) -> tuple[Contestant, ...]:
@@ -155,5 +147,5 @@ def baselines(*, stock: bool = False) -> tuple[Contestant, ...]:
 
 
 def few_baselines() -> tuple[Contestant, ...]:
-    """Fresh ones for a pipeline beside the bench's: of Structured Streaming, the state store that is faster there."""
+    """Fresh ones for the other pipelines: Structured Streaming with the store that was faster on the bench's own."""
     return (Floor(), *(AvailableNow(StateStore.HDFS, tuning) for tuning in (PLAIN, BEST)))

@@ -1,9 +1,11 @@
 """What the audit of a batch costs: 30 rules on 2,000 staged rows, in milliseconds.
 
-python benchmarks/bench/bench_audit.py [--rows 2000] [--rules 30] [--runs 50] [--out FILE]
+python benchmarks/bench/bench_audit.py [--rows 2000] [--rules 30] [--statistics 5] [--runs 50] [--out FILE]
 
 `first_ms` is the first audit of the process, with all that it imports. `warm_ms` is the median of the runs after it,
 `worst_ms` the slowest of them. `broken_ms` is the median where every rule is broken, so that rows have to be shown.
+`statistics_ms` is the median where some of the rules are statistics, which Great Expectations computes, and
+`statistics_first_ms` the first audit of these, with its import.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from tidemill.core.contract.contract import (
     Check,
     Compare,
     Contract,
+    Expectation,
     LengthBetween,
     Matches,
     NotNull,
@@ -53,12 +56,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000)
     parser.add_argument("--rules", type=int, default=30)
+    parser.add_argument("--statistics", type=int, default=5)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("build/bench_audit.json"))
     given = parser.parse_args()
     good, bad = staged(given.rows), staged(given.rows, worst=True)
     first, *warm = [measured(good, contract(given.rules), passed=True) for _ in range(given.runs + 1)]
     broken = [measured(bad, contract(given.rules), passed=False) for _ in range(given.runs)]
+    mixed = contract(given.rules, statistics=given.statistics)
+    first_of_mixed, *of_mixed = [measured(good, mixed, passed=True) for _ in range(given.runs + 1)]
     found = {
         "rows": given.rows,
         "rules": given.rules,
@@ -66,6 +72,9 @@ def main() -> int:
         "warm_ms": round(median(warm), 1),
         "worst_ms": round(max(warm), 1),
         "broken_ms": round(median(broken), 1),
+        "statistics": given.statistics,
+        "statistics_first_ms": round(first_of_mixed, 1),
+        "statistics_ms": round(median(of_mixed), 1),
         "limit_ms": LIMIT,
     }
     given.out.parent.mkdir(parents=True, exist_ok=True)
@@ -93,8 +102,12 @@ def staged(count: int, *, worst: bool = False) -> pa.Table:
     )
 
 
-def contract(count: int) -> Contract:
-    """A contract with so many rules, of all kinds by turns."""
+STATISTICS = [(column, kind) for kind in ("stdev", "median") for column in ("orders", "cents", "mean")]
+"""What Great Expectations computes, of which column."""
+
+
+def contract(count: int, *, statistics: int = 0) -> Contract:
+    """A contract with so many rules, of all kinds by turns. The last of them are `statistics`."""
     kinds: list[Check] = [
         RowCountBetween(minimum=1),
         NotNull(column="state"),
@@ -108,9 +121,16 @@ def contract(count: int) -> Contract:
         OneOf(column="cents", values=tuple(range(0, 200_100, 100))),
         Compare(left="window_start", operator="<", right="window_end"),
     ]
-    rules = tuple(TableRule(name=f"rule{n}", check=kinds[n % len(kinds)]) for n in range(count))
+    stated = [_statistic(*STATISTICS[n % len(STATISTICS)]) for n in range(statistics)]
+    checks = [*(kinds[n % len(kinds)] for n in range(count - statistics)), *stated]
+    rules = tuple(TableRule(name=f"rule{n}", check=check) for n, check in enumerate(checks))
     fields = tuple(Field(name=name, type=of) for name, of in TYPES.items())
     return Contract(name="orders", version="1.0.0", fields=fields, table_rules=rules)
+
+
+def _statistic(column: str, kind: str) -> Expectation:
+    bounds = (("column", column), ("max_value", 1_000_000), ("min_value", 0))
+    return Expectation(column=column, kind=f"expect_column_{kind}_to_be_between", arguments=bounds)
 
 
 def measured(rows: pa.Table, by: Contract, *, passed: bool) -> float:

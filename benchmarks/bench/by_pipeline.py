@@ -20,6 +20,10 @@ ALONE = {
 """Whoever takes part once, by the key of its seconds."""
 
 
+_ELSEWHERE = ("flink", "duckdb", "polars", COLD_CONTENDER, "declarative")
+"""Whose memory is that of other processes, or beside a Java that only waits: its peak would say nothing."""
+
+
 def by_pipeline(bench: Sequence[Series], more: Mapping[str, Sequence[Series]]) -> dict[str, Any]:
     """`{pipeline: {"sizes": {records: figures}}}`: of the bench's own pipeline, over Kafka, and of all in `more`.
 
@@ -40,7 +44,7 @@ def _of_everyone(series: Series) -> dict[str, Any]:
     of = figures(series)
     seconds = {key: series.median(name) for key, name in ALONE.items()}
     seconds |= {"available_now": of.available_now, "available_now_tuned": of.available_now_tuned}
-    peaks = {name: dict(peak) for name, peak in series.peak_mb.items() if peak}
+    peaks = {name: dict(peak) for name, peak in series.peak_mb.items() if peak and name not in _ELSEWHERE}
     compared = {"rows_compared": series.settled, "rows_differing": dict(series.differing)}
     return {**_measured(seconds), **_peaks(series, CONTENDER), "peak_mb": peaks, **compared}
 

@@ -31,6 +31,11 @@ class Figures:
         return ratio(self.available_now_tuned, self.tidemill)
 
     @property
+    def vs_flink(self) -> float | None:
+        """How many times faster than Flink SQL."""
+        return ratio(self.flink, self.tidemill)
+
+    @property
     def vs_floor(self) -> float | None:
         """How many times faster than the bare job; below 1, slower."""
         return ratio(self.floor, self.tidemill)

@@ -96,7 +96,7 @@ FLINK: Mapping[str, FlinkSql] = {
         format="'format' = 'raw'",
         queries=(
             f"SELECT window_start, window_end, page, COUNT(*), COALESCE(SUM(`bytes`), 0), {_CLASSES} "
-            # A pattern finds this character where bytes are no UTF-8. Only paths have such bytes.
+            # Flink reads bytes that are no UTF-8 as this character. The others reject such lines; only paths have them.
             f"FROM {_LINES} WHERE POSITION('\N{REPLACEMENT CHARACTER}' IN page) = 0 "
             "GROUP BY window_start, window_end, page",
         ),

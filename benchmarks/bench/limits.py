@@ -81,9 +81,11 @@ def with_end(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col("window_start").dt.offset_by(f"{WINDOW.split()[0]}s").alias("window_end"))
 
 
-def merged(spark: SparkSession, workload: Workload, rounds: Sequence[pl.DataFrame]) -> DataFrame:
-    """The rows of all rounds: a round has a part of what windows that span rounds hold."""
+def merged(spark: SparkSession, workload: Workload, rounds: Sequence[pl.DataFrame]) -> DataFrame | None:
+    """The rows of all rounds, if there were any: a round has a part of what windows that span rounds hold."""
+    if not rounds:
+        return None
     totals = (pl.col(workload.added).sum(), pl.col(workload.largest).max())
     parts = pl.concat([rows.select(workload.columns) for rows in rounds])
     rows = parts.group_by(workload.keys).agg(*totals).select(workload.columns)
-    return spark.createDataFrame(rows.to_pandas(), workload.expected(empty_log(spark)).schema)
+    return spark.createDataFrame(rows.to_pandas(), workload.rows(empty_log(spark)).select(*workload.columns).schema)

@@ -36,7 +36,7 @@ def beside(figures: Path, pipelines: Mapping[str, Mapping[str, Any]]) -> list[Pa
     """
     drawings = {}
     for name, pipeline in pipelines.items():
-        if len(pipeline["sizes"]) > 1:
+        if sum(not LINES.keys().isdisjoint(of) for of in pipeline["sizes"].values()) > 1:
             stem = figures.stem if name == "bench" else f"{figures.stem}_{name}"
             drawings[figures.with_name(f"{stem}.svg")] = drawn(pipeline["sizes"])
     for path, svg in drawings.items():

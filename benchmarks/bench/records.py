@@ -14,6 +14,7 @@ SKEW = 1.1
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EVENT_TIME_PER_BATCH = timedelta(seconds=60)
 OUT_OF_ORDER = timedelta(seconds=5)
+_MOST_BEFORE = 500_000
 STATUSES = (200, 304, 404, 500)
 STATUS_WEIGHTS = (0.86, 0.07, 0.05, 0.02)
 
@@ -24,7 +25,7 @@ class Traffic:
 
     Each batch covers one minute of event time, whatever its size, so that it closes six windows of ten
     seconds. A record stands at most five seconds before an earlier one of its batch or of the batch before.
-    The first batch also covers the time `before`.
+    The first batch also has the records of the time `before`, but not more than `_MOST_BEFORE`.
     """
 
     size: int
@@ -33,16 +34,18 @@ class Traffic:
 
     def batch(self, index: int) -> pa.Table:
         """The records of batch `index` (from 0): binary columns `key` and `value`, in arrival order."""
-        rng = np.random.default_rng((self.seed, self.size, index))
-        users = np.searchsorted(_user_distribution(), rng.random(self.size), side="right")
+        rng, times = np.random.default_rng((self.seed, self.size, index)), self._event_times(index)
+        count = len(times)
+        users = np.searchsorted(_user_distribution(), rng.random(count), side="right")
+        early = rng.integers(0, OUT_OF_ORDER // timedelta(milliseconds=1), count)
         columns = pl.DataFrame(
             {
-                "ts": self._event_times(rng, index),
+                "ts": pl.Series(times - early).cast(pl.Datetime("ms")),
                 "user": users,
-                "page": rng.integers(0, 1_000, self.size),
-                "status": rng.choice(STATUSES, self.size, p=STATUS_WEIGHTS),
-                "bytes": rng.integers(200, 100_000, self.size),
-                "ms": rng.gamma(2.0, 40.0, self.size).astype(np.int64) + 1,
+                "page": rng.integers(0, 1_000, count),
+                "status": rng.choice(STATUSES, count, p=STATUS_WEIGHTS),
+                "bytes": rng.integers(200, 100_000, count),
+                "ms": rng.gamma(2.0, 40.0, count).astype(np.int64) + 1,
             }
         )
         return columns.select(
@@ -50,15 +53,19 @@ class Traffic:
             _as_json().cast(pl.Binary).alias("value"),
         ).to_arrow(compat_level=pl.CompatLevel.oldest())
 
-    def _event_times(self, rng: np.random.Generator, index: int) -> pl.Series:
-        """Event times in milliseconds: evenly spread over the time of the batch, each up to 5 s early."""
-        begin, end = START + index * EVENT_TIME_PER_BATCH, START + (index + 1) * EVENT_TIME_PER_BATCH
-        if not index:
-            begin -= self.before
-        span = (end - begin) // timedelta(milliseconds=1)
-        steady = int(begin.timestamp()) * 1000 + np.arange(self.size, dtype=np.int64) * span // self.size
-        early = rng.integers(0, OUT_OF_ORDER // timedelta(milliseconds=1), self.size)
-        return pl.Series("ts", steady - early).cast(pl.Datetime("ms"))
+    def _event_times(self, index: int) -> np.ndarray:
+        """Milliseconds, evenly spread over the time of the batch: each record arrives up to 5 s after its own."""
+        start = START + index * EVENT_TIME_PER_BATCH
+        of_batch = _spread(self.size, start, EVENT_TIME_PER_BATCH)
+        if index or not self.before:
+            return of_batch
+        count = min(int(self.size * (self.before / EVENT_TIME_PER_BATCH)), _MOST_BEFORE)
+        return np.concatenate([_spread(count, start - self.before, self.before), of_batch])
+
+
+def _spread(count: int, start: datetime, span: timedelta) -> np.ndarray:
+    steps = np.arange(count, dtype=np.int64) * (span // timedelta(milliseconds=1)) // max(count, 1)
+    return int(start.timestamp()) * 1000 + steps
 
 
 def _user_distribution() -> np.ndarray:

@@ -64,7 +64,7 @@ def as_json(series: Sequence[Series], steady: Steady | None, more: More, about: 
 def aims(series: Sequence[Series], steady: Steady | None, more: More) -> list[Aim]:
     """All aims of a run, met or not."""
     page_views = _median(more.get("page_views", ()), PAGE_VIEWS, CONTENDER)
-    first = _median(more.get(COLD, ()), FIRST, COLD_CONTENDER)
+    first = next((s[0] for one in more.get(COLD, ()) if one.size == FIRST and (s := one.seconds[COLD_CONTENDER])), None)
     return [*of_sizes([figures(one) for one in series], steady), *of_others(page_views, first)]
 
 
@@ -127,6 +127,7 @@ def show(console: Console, series: Sequence[Series], steady: Steady | None, more
     for one in series:
         told = ", ".join(f"{rate:,} from {log}" for log, rate in rates(one).items())
         console.print(f"batches of {one.size:,}: records a second, planned, read and committed: {told or '-'}")
+        console.print(f"batches of {one.size:,}: MB of driver + workers at most: {_memory(one)}")
     if steady is not None:
         hundreds = " ".join(f"{s:.2f}" for s in steady.hundreds)
         console.print(f"\n{len(steady.seconds):,} batches of {RECORDS} records; median of each hundred, s: {hundreds}")
@@ -140,26 +141,23 @@ def _medians(title: str, series: Sequence[Series]) -> Table:
         "Tidemill",
         "AvailableNow",
         "tuned",
-        "bare job",
-        "x Av.Now",
+        "Flink",
+        "bare",
+        "DuckDB",
+        "x A.N.",
         "x tuned",
-        "x bare",
-        "MB",
-        "rows equal",
+        "x Flink",
+        "equal",
     ):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for one in series:
         of = figures(one)
         table.add_row(
             f"{one.size:,}",
             _spread(one, CONTENDER),
             _spread(one, of.rival),
-            _spread(one, of.tuned_rival),
-            _spread(one, FLOOR),
-            _times(of.vs_available_now),
-            _times(of.vs_tuned),
-            _times(of.vs_floor),
-            _memory(one),
+            *map(_seconds, (of.available_now_tuned, of.flink, of.floor, of.duckdb)),
+            *map(_times, (of.vs_available_now, of.vs_tuned, of.vs_flink)),
             _equality(one),
         )
     return table
@@ -187,10 +185,14 @@ def _spread(series: Series, name: str) -> str:
     return f"{series.median(name):.2f} ({min(seconds):.2f}-{max(seconds):.2f})" if seconds else "-"
 
 
+def _seconds(median: float | None) -> str:
+    return "-" if median is None else f"{median:.2f}"
+
+
 def _memory(series: Series) -> str:
     """The most that the driver and the workers of a batch of Tidemill had in memory."""
     peak = series.peak_mb.get(CONTENDER, {})
-    return f"{peak['driver']:,}+{peak['workers']:,}" if peak else "-"
+    return f"{peak['driver']:,} + {peak['workers']:,}" if peak else "-"
 
 
 def _equality(series: Series) -> str:

@@ -97,7 +97,7 @@ class Course:
         self.told(f"{plan.size:,} records, comparing what was published")
         log = self.spark.read.schema(LOG_SCHEMA).option("recursiveFileLookup", "true")
         segments = log.option("pathGlobFilter", "*.parquet").parquet(str(self.folder / "log"))
-        expected = self.workload.compared(self.workload.expected(segments), rounds).cache()
+        expected = self.workload.compared(self.workload.rows(segments), rounds).cache()
         differing = {}
         for contestant in contestants:
             rows = contestant.rows()

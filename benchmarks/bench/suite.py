@@ -159,6 +159,8 @@ def _measure_more(options: Options, bench: Bench, course: Course) -> dict[str, l
             if time.monotonic() < course.deadline:
                 folder = bench.folder / f"{workload.name}-{plan.size}"
                 everyone = bench.wanted([*few_baselines(), DuckDb(), product(), *bench.flinks()])
+                if not everyone:
+                    break
                 series = replace(course, folder=folder, workload=workload).run(plan, everyone)
                 found.setdefault(workload.name, []).append(series)
                 bench.console.print(_line(f"{workload.name}, ", series))
@@ -175,11 +177,11 @@ def _plans_of(options: Options, workload: Workload) -> list[Plan]:
 
 
 def _measure_cold(options: Options, bench: Bench, course: Course) -> Iterator[Series]:
-    """Commands that start their own processes, twice each after one that does not count."""
+    """Commands that start their own processes, three times each: the first one is the first batch of its lake."""
     for plan in options.plans:
         if time.monotonic() < course.deadline:
             cold = replace(course, folder=bench.folder / f"cold-{plan.size}")
-            few = Plan(size=plan.size, warm=1, counted=2, least=2)
+            few = Plan(size=plan.size, warm=0, counted=3)
             series = cold.run(few, [ColdTidemill(), Declarative()])
             bench.console.print(_line("cold, ", series))
             yield series
@@ -233,6 +235,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
     parser.add_argument("--flink", action="store_true", help="Flink SQL as well; installs PyFlink apart the first time")
     parser.add_argument("--cold", action="store_true", help="commands as well, each from start to end")
+    parser.add_argument("--all", action="store_true", help="the same as --kafka --flink --cold")
     parser.add_argument(
         "--pipelines", help=f"beside the bench's own, separated by commas; all are {BESIDE}; quick: none"
     )
@@ -241,7 +244,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stock", action="store_true", help="Structured Streaming with every setting as it comes as well"
     )
     parser.add_argument(
-        "--minutes", type=float, default=60, help="no round begins after so much time; what is left is not measured"
+        "--minutes", type=float, default=90, help="no round begins after so much time; what is left is not measured"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
     return parser
@@ -260,9 +263,9 @@ def _options(arguments: Sequence[str] | None) -> Options:
         bound=timedelta(minutes=given.minutes),
         out=given.out,
         only=_names(parser, "--only", given.only, _contestants()),
-        kafka=given.kafka,
-        flink=given.flink,
-        cold=given.cold,
+        kafka=given.kafka or given.all,
+        flink=given.flink or given.all,
+        cold=given.cold or given.all,
         pipelines=_names(parser, "--pipelines", pipelines, BESIDE.split(",")),
     )
 

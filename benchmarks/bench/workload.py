@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.feed import TOPIC, Records
 from bench.records import EVENT_TIME_PER_BATCH, START
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LOG_SCHEMA = (
     "topic string, partition int, offset bigint, timestamp timestamp, timestampType int, key binary, value binary, "
@@ -24,34 +22,32 @@ LOG_SCHEMA = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """One table of windows.
-
-    `rows` makes it of the records of a log, of a stream with its watermark as well. `keys` say which row is which.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    rows: Callable[[DataFrame], DataFrame]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The same records for everyone, by the size of a batch, and the tables that they make of them.
+    """The same records for everyone, and the rows that everyone makes of them.
 
-    Of the rows of all tables together, these `columns` are compared, in windows that start at or after `since`, and
-    that everyone has closed: they end at least `settled` before the end of the event time. `sizes` are measured beside
-    those of the run. `duckdb` makes the columns of a round's `$files`; those in `added` and `largest` make one row of
-    the rows of several rounds.
+    Attributes:
+        name: of the pipeline.
+        records: the traffic, by the records of a batch.
+        rows: computes the rows from the records of a log. It works for a stream, too: it sets the watermark.
+        columns: of the rows, those that are compared.
+        duckdb: the query of DuckDB that gives these columns for the files `$files` of a round.
+        added: the columns that are added up where rows of several rounds become one.
+        largest: the columns of which the largest counts then. All others say which row is which.
+        on_close: whether rows of a window are published only when it has closed.
+        topic: where the records lie.
+        settled: only windows are compared that end so much before the end of the event time: everyone has closed them.
+        since: only windows that start then or later are compared; None compares all.
+        sizes: records of a batch that are measured beside those of the run.
     """
 
     name: str
     records: Callable[[int], Records]
-    tables: tuple[Table, ...]
+    rows: Callable[[DataFrame], DataFrame]
     columns: tuple[str, ...]
     duckdb: str
     added: tuple[str, ...]
     largest: tuple[str, ...] = ()
+    on_close: bool = False
     topic: str = TOPIC
     settled: timedelta = timedelta(seconds=20)
     since: datetime | None = None
@@ -61,14 +57,6 @@ class Workload:
     def keys(self) -> tuple[str, ...]:
         """The columns that say which row is which."""
         return tuple(name for name in self.columns if name not in (*self.added, *self.largest))
-
-    def expected(self, log: DataFrame) -> DataFrame:
-        """The rows of all tables, by one query over the records of the whole log."""
-        return self.together([table.rows(log) for table in self.tables])
-
-    def together(self, tables: list[DataFrame]) -> DataFrame:
-        """The columns that are compared, of the rows of each table."""
-        return reduce(DataFrame.unionAll, (rows.select(*self.columns) for rows in tables))
 
     def compared(self, rows: DataFrame, rounds: int) -> DataFrame:
         """The rows to compare after so many rounds."""

@@ -34,6 +34,7 @@ def checked(mill: Mill) -> None:
             [[0, 1, 2], [3, 4, 5], [6, 7, 8]],
             marks=pytest.mark.long,
         ),
+        ("SlidingBuffer(TimePolicy('2 s'))", [1, 2, 4], [[0], [0, 1], [0, 1, 2], [1, 2, 3]]),
         pytest.param(
             "SlidingBuffer(CountPolicy(5), CountPolicy(4))",
             [1, 2, 3, 5, 6, 11, 12],

@@ -18,7 +18,7 @@ from support.ordered import Record
 from support.ordered_oracle import buffered
 from support.projects import NO_SPARK, an_event, rows_of
 from support.short_forms import shortened
-from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
+from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TimePolicy, TumblingBuffer
 from tidemill.core.errors import DeclarationError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
@@ -41,16 +41,25 @@ BUFFERS = {
     "SlidingBuffer(DeltaPolicy('amount', 3), CountPolicy(2))": SlidingBuffer(DeltaPolicy("amount", 3), CountPolicy(2)),
 }
 SHORT = list(BUFFERS)[2:4]
+TIMED = {
+    "SlidingBuffer(TimePolicy('6 s'))": SlidingBuffer(TimePolicy("6 s")),
+    "SlidingBuffer(TimePolicy('6 s'), CountPolicy(3))": SlidingBuffer(TimePolicy("6 s"), CountPolicy(3)),
+    "SlidingBuffer(TimePolicy('6 s'), DeltaPolicy('amount', 2))": SlidingBuffer(
+        TimePolicy("6 s"), DeltaPolicy("amount", 2)
+    ),
+}
 
 
 def expected(told: Told, declared: Any) -> list[tuple[str, int, int | None]]:
     found = []
     for user in USERS:
-        own = [amount for _, name, amount in told.order if name == user]
+        own = [event for event in told.order if event[1] == user]
         marked = isinstance(getattr(declared, "flush", None), PunctuationPolicy)
-        records = [Record(value=amount, marker=marked and amount == -1) for amount in own]
+        records = [
+            Record(time=second * 1_000_000, value=amount, marker=marked and amount == -1) for second, _, amount in own
+        ]
         for fires in buffered(declared, records):
-            found.append((user, len(fires), sum(own[i] for i in fires) if fires else None))
+            found.append((user, len(fires), sum(own[i][2] for i in fires) if fires else None))
     return sorted(found, key=str)
 
 
@@ -65,6 +74,27 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
         disturbed(told, draw, places, told.run)
         told.run()
         assert shown(mill) == expected(told, BUFFERS[text])
+
+
+@pytest.mark.parametrize(("text", "seed"), shortened(product(TIMED, range(4)), [(list(TIMED)[1], 0)]))
+def test_buffers_of_the_last_seconds_evict_by_the_times_of_records(tmp_path: Path, text: str, seed: int) -> None:
+    mill, draw = firings(tmp_path, NO_SPARK, text, collect=False, delay="1 hour", partitions=2), random.Random(seed)
+    # The watermark is an hour behind, so it evicts nothing that newer records leave.
+    places, told = places_of(mill), Told(mill, disorder=9)
+    for _ in range(8):
+        told.feed(draw)
+        disturbed(told, draw, places, told.run)
+        told.run()
+        assert shown(mill) == expected(told, TIMED[text])
+
+
+def test_the_watermark_evicts_what_is_older_and_an_empty_buffer_is_no_firing(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "SlidingBuffer(TimePolicy('6 s'))", collect=False)
+    for second, user in ((10, "a"), (100, "b"), (11, "a"), (95, "a")):
+        mill.feed([an_event(second, user, second)])
+        mill.run()
+    assert shown(mill) == [("a", 1, 10), ("a", 1, 95), ("b", 1, 100)]
+    assert mill.own("late") == []
 
 
 @pytest.mark.usefixtures("much_state")

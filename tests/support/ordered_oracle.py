@@ -259,8 +259,6 @@ def _slid(evict: Any, trigger: Any, records: Sequence[Record]) -> list[list[int]
         if record.marker or (record.value is None and DeltaPolicy in (type(evict), type(trigger))):
             continue
         if isinstance(evict, TimePolicy):
-            if newest is not None and record.time < newest - evict.micros:
-                continue
             newest = record.time if newest is None else max(newest, record.time)
         if isinstance(trigger, DeltaPolicy):
             compared = i if compared is None else compared
@@ -274,7 +272,8 @@ def _slid(evict: Any, trigger: Any, records: Sequence[Record]) -> list[list[int]
                 buffer = buffer[1:]
         elif newest is not None:
             buffer = [each for each in buffer if records[each].time >= newest - evict.micros]
-        buffer, since = [*buffer, i], since + 1
+        is_old = isinstance(evict, TimePolicy) and newest is not None and record.time < newest - evict.micros
+        buffer, since = buffer if is_old else [*buffer, i], since + 1
         if isinstance(trigger, CountPolicy) and since == trigger.count:
             fires.append(buffer)
             since = 0

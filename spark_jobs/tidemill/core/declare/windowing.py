@@ -15,9 +15,9 @@ from tidemill.core.errors import DeclarationError, shown
 from tidemill.core.given import check_flag
 from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.accumulation import Accumulation
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.buffers import TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
-from tidemill.core.ordered.policies import Clock, Policy, TimePolicy
+from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.trigger_parts import no_trigger
@@ -74,12 +74,6 @@ def _self_firing(spec: SelfFiring, allowed_lateness: str | timedelta, start: str
             else _ARRIVAL
         )
         raise DeclarationError(f"{spec}: there is no allowed lateness, because {why}", fix=fix)
-    if isinstance(spec, SlidingBuffer) and any(_of_event_time(each) for each in (spec.evict, spec.trigger)):
-        raise DeclarationError(
-            f"{spec} drops records that are older than its content: a record that is late for one key is not late for "
-            "another",
-            fix='write .window(Sliding(size, slide)), or TimePolicy(..., clock="batch_clock")',
-        )
     timed = isinstance(spec, RecordWindows) or (isinstance(spec, TumblingBuffer) and isinstance(spec.flush, TimePolicy))
     if not timed:
         _check_no_bounds(f"{spec}: such a buffer has no columns for its bounds", start, end)
@@ -107,10 +101,6 @@ def _check_no_bounds(why: str, start: object, end: object) -> None:
 
 
 _ARRIVAL = ("records are taken as they arrive", "leave out allowed_lateness")
-
-
-def _of_event_time(policy: Policy) -> bool:
-    return isinstance(policy, TimePolicy) and policy.clock == Clock.EVENT_TIME
 
 
 def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firing | None:

@@ -83,9 +83,11 @@ class SlidingBuffer:
     For each record, in this order: a time trigger that is due, a delta trigger, eviction, insertion, a count trigger.
     A count policy evicts the oldest record of a full buffer. A delta policy evicts the oldest while the new record is
     more than the threshold above it; its trigger compares with the record that triggered last, or with the first one.
-    A time policy evicts what is older than its length, seen from the newest record or the watermark, whichever is
-    later; older records that arrive are late. A time trigger fires at whole multiples of its length since 1970, as
-    long as there are records; where a batch comes so late that these are more than 10,000, only at the last.
+    A time policy evicts what is older than its length, seen from the newest record of the key or the watermark,
+    whichever is later, or from the clock of batches. A record that is too old when it comes is evicted at once: it
+    counts for the trigger, but is in no result. A buffer without records is no result. A time trigger fires at whole
+    multiples of its length since 1970, as long as there are records; where a batch comes so late that these are more
+    than 10,000, only at the last.
 
     Args:
         evict: the eviction policy.
@@ -125,7 +127,7 @@ class SlidingBuffer:
                 f"evict and trigger compare different attributes: {' and '.join(sorted(deltas))}",
                 fix="compare the same attribute in both, or choose another policy for one of them",
             )
-        ends = isinstance(self.evict, TimePolicy) and self.evict.uses_clock
+        ends = isinstance(self.evict, TimePolicy)
         object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.evict, self.trigger, ends=ends))
         _check_most(self.most_keys)
 

@@ -56,7 +56,7 @@ class Firing:
 class Reason(StrEnum):
     """Why a record did not join a window or buffer.
 
-    LATE: the window is closed, or the record is older than all that the buffer keeps. FINISHED: the window's trigger is
+    LATE: the window is closed. FINISHED: the window's trigger is
     finished. NO_VALUE: the attribute that a delta compares is null, infinite or NaN.
     """
 

@@ -45,26 +45,25 @@ class SlidingFold:
         return folded
 
     def _take(self, key: SlidingState, position: int, records: Records, before: Moment, folded: Folded) -> None:
-        """One record: delta trigger, eviction, insertion, count trigger."""
+        """One record: delta trigger, eviction, insertion, count trigger. What is too old is evicted at once."""
         value = records.values[position] if self._compares else None
         if self._compares and not is_number(value):
             folded.dropped.append(Dropped(position, Reason.NO_VALUE))
             return
         time = before.clock if self._ages_by_clock else records.times[position]
-        if self._evict_older is not None and time < key.now - self._evict_older:
-            folded.dropped.append(Dropped(position, Reason.LATE))
-            return
         if self._fire_above is not None:
             key.compare(value, self._fire_above, position, folded)
         self._evict(key, value, time)
-        folded.positions.append(position)
-        folded.pieces.append(key.insert(self._mark(value, time)))
+        if self._evict_older is None or time >= key.now - self._evict_older:
+            folded.positions.append(position)
+            folded.pieces.append(key.insert(self._mark(value, time)))
         if self._fire_each is not None:
             key.inserted += 1
             if key.inserted >= self._fire_each:
                 key.inserted = 0
-                key.fire(folded, position)
-        if self._period is not None and key.due is None:
+                if key.ids:
+                    key.fire(folded, position)
+        if self._period is not None and key.due is None and key.ids:
             key.due = before.clock - before.clock % self._period + self._period
 
     def _evict(self, key: SlidingState, value: Number | None, time: int) -> None:

@@ -13,7 +13,7 @@ from support.commands import type_command
 from support.projects import Mill, an_event
 from support.writers import WRITERS
 from tidemill.core.errors import AuditBlocked
-from tidemill.tables.handles import newest
+from tidemill.tables import handles
 from tidemill.tables.interface import TableSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("writer", WRITERS)]
@@ -106,24 +106,36 @@ def test_windows_that_are_published_again_are_counted_once(tmp_path: Path, spark
         mill.run()
 
 
+def opened_by_a_batch(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often a batch of one record opens the published table."""
+    opened, real = list[str](), handles._open
+
+    def noted(spec: TableSpec, version: int | None) -> Any:
+        opened.append(spec.uri)
+        return real(spec, version)
+
+    monkeypatch.setattr(handles, "_open", noted)
+    mill.feed([an_event(2, "b", 1)])
+    mill.run()
+    monkeypatch.setattr(handles, "_open", real)
+    return opened.count(mill.project.published_uri("t"))
+
+
 def test_a_table_is_opened_once_for_its_keys_and_for_its_rules(
     tmp_path: Path, spark: Any, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "logicalType: string, primaryKey: true, primaryKeyPosition: 1"
-    contract = a_table("t", {"ts": "timestamp", "user": key, "amount": AMOUNT}) + OF_ROWS
-    mill = a_mill(tmp_path, spark, ROWS, {"events": EVENTS, "t": contract}, ("events",), writer=writer)
-    mill.feed([an_event(1, "a", 9)])
-    mill.run()
-    opened: list[str] = []
-
-    def counted(spec: TableSpec) -> Any:
-        opened.append(spec.uri)
-        return newest(spec)
-
-    monkeypatch.setattr("tidemill.engine.publish.beside.newest", counted)
-    mill.feed([an_event(2, "b", 1)])
-    mill.run()
-    assert opened == [mill.project.published_uri("t")]
+    plain = a_table("t", {"ts": "timestamp", "user": "string", "amount": "integer"})
+    looked_at = a_table("t", {"ts": "timestamp", "user": key, "amount": AMOUNT}) + OF_ROWS
+    times = []
+    for name, contract in (("plain", plain), ("looked_at", looked_at)):
+        folder, contracts = tmp_path / name, {"events": EVENTS, "t": contract}
+        folder.mkdir()
+        mill = a_mill(folder, spark, ROWS, contracts, ("events",), writer=writer)
+        mill.feed([an_event(1, "a", 9)])
+        mill.run()
+        times.append(opened_by_a_batch(mill, monkeypatch))
+    assert times[1] == times[0] + 1
     mill.feed([an_event(3, "a", 1)])
     with pytest.raises(AuditBlocked):
         mill.run()

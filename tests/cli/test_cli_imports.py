@@ -12,7 +12,6 @@ COMMANDS = (
     "status sums",
     "history sums",
     "plan sums --dry-run",
-    "explain sums",
     "contract lint",
     "log ls",
     "doctor --no-spark",
@@ -40,6 +39,13 @@ def loaded(mill, *commands: str) -> list[str]:
 def test_commands_load_nothing_slow(mill):
     mill.feed([b"{}"])
     assert loaded(mill, *COMMANDS) == [f"{command} 0" for command in COMMANDS]
+
+
+def test_explain_asks_the_engine_what_it_computes_and_starts_no_java(mill, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    [said] = loaded(mill, "explain sums")
+    assert said.startswith("explain sums 0 ")
+    assert "great_expectations" not in said.split()
 
 
 def test_help_loads_neither_arrow_nor_delta():

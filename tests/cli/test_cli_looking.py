@@ -64,6 +64,8 @@ def test_explain_names_what_aggregates_and_the_expression_that_needs_spark(tidem
     file = mill.project.folder / "pipelines" / "pipeline.py"
     file.write_text(file.read_text().replace("coalesce(user, 'unknown')", "soundex(user)"))
     assert ways().startswith("Spark SQL, because of SOUNDEX(user)")
+    file.write_text(file.read_text().replace('read("events",', 'read(pattern="ev.*", name="events",'))
+    assert ways().startswith("Spark SQL, because of SOUNDEX(user)")
     file = mill.project.folder / "tidemill.toml"
     file.write_text(file.read_text().replace("[spark]", '[spark]\naggregate = "spark"\n'))
     assert ways() == "Spark SQL, because of the setting `aggregate`"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.stores.local import LocalStore
 
 
@@ -48,3 +49,19 @@ def test_batch_asks_the_log_for_each_thing_once(a_mill: Callable[..., Mill], ask
         "list 1": 1,
         "tail 00000000000000000002.parquet": 2,
     }
+
+
+def test_batch_of_another_process_is_read_as_it_was_planned_and_each_thing_asked_for_once(
+    a_mill: Callable[..., Mill], asked: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mill = a_mill(partitions=1)
+    mill.feed([an_event(1), an_event(2)])
+    monkeypatch.setenv(VARIABLE, "after:planned=raise")
+    with pytest.raises(Injected):
+        mill.run()
+    monkeypatch.delenv(VARIABLE)
+    mill.feed([an_event(3)])
+    asked.clear()
+    assert mill.run().accounts["events"].read == 2
+    assert mill.run().accounts["events"].read == 1
+    assert max(asked.values()) == 2, "once for each of the two batches"

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
 
-def once(answers: dict[str, T] | None, name: str, ask: Callable[[str], T]) -> T:
-    """The remembered answer about `name`, or a new one, which is remembered: not without `answers`, and not None."""
-    found = None if answers is None else answers.get(name)
-    if found is None:
-        found = ask(name)
-        if answers is not None and found is not None:
-            answers[name] = found
+@overload
+def once(answers: dict[str, T] | None, name: str, ask: Callable[[str], T]) -> T: ...
+
+
+@overload
+def once(answers: dict[str, T] | None, name: str, ask: Callable[[str], T | None]) -> T | None: ...
+
+
+def once(answers: dict[str, T] | None, name: str, ask: Callable[[str], T | None]) -> T | None:
+    """The answer about `name`: the remembered one, otherwise a new one.
+
+    A new one is remembered, unless it is None: what is not there yet is asked for again. Without `answers`, nothing is
+    remembered.
+    """
+    if answers is not None and name in answers:
+        return answers[name]
+    found = ask(name)
+    if answers is not None and found is not None:
+        answers[name] = found
     return found

@@ -57,7 +57,7 @@ class FileMemory:
     believed.
     """
 
-    topics: dict[str, Topic | None] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
     footers: dict[str, Footer] = field(default_factory=dict)
     listings: dict[str, Listing] = field(default_factory=dict)
 

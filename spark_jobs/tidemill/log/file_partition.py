@@ -172,10 +172,10 @@ class FilePartition:
         )
 
     def _footer(self, base: int) -> Footer:
-        name = self._name(base, "parquet")
-        return once(
-            None if self._memory is None else self._memory.footers, name, lambda file: self._read_footer(file, base)
-        )
+        def read(file: str) -> Footer:
+            return self._read_footer(file, base)
+
+        return once(None if self._memory is None else self._memory.footers, self._name(base, "parquet"), read)
 
     def _read_footer(self, name: str, base: int) -> Footer:
         tail = self._store.tail(name, TAIL_LENGTH)

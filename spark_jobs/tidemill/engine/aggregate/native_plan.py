@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -88,8 +89,9 @@ def _united(passes: Iterable[NativePass]) -> tuple[NativePass, ...]:
 def left_to_spark_sql(flow: Flow, *, here: bool = False) -> str:
     """What keeps a pipeline from being aggregated by DuckDB, as text; empty if nothing does.
 
-    With `here`, batches are small, and this process would do it.
+    With `here`, batches are small, and this process would do it. A pattern is looked at as one topic.
     """
+    flow = replace(flow, inputs=flow.sources)
     try:
         _united(pass_anywhere(flow, source, here=here) for source in flow.sources)
     except LeftToSpark as reason:

@@ -59,7 +59,7 @@ class Beside:
     writers: RowWriters
     item: SinkRows
     job: Backfill | None = None
-    _handles: dict[str, DeltaTable | None] = field(default_factory=dict)
+    _handles: dict[str, DeltaTable] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def sink(self) -> Sink:

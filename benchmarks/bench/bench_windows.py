@@ -4,7 +4,7 @@ python benchmarks/bench/bench_windows.py [--only sessions,totals,...] [--scale 1
 
 sessions   1,000,000 records of 100,000 keys in 10 batches, with a gap of 30 s, whole protocol: at most 1.5 times what
            Spark's own `session_window` takes for all of them in one batch, and 0.5 s for each batch
-totals     batches of 10,000 records over a state of 1,000,000 keys, without a window: after the first, at most 1.5 s each
+totals     batches of 10,000 records over 1,000,000 keys of state, without a window: after the first, at most 1.5 s each
 interval   the same totals three minutes after a key had a record, batches of a minute that fire 10,000 keys: at most
            3 s each
 sliding    an hour by a minute, batches of a minute with 5,000 keys, after 90 of them: at most 1.3 times tumbling

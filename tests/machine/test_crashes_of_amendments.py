@@ -40,6 +40,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 BATCHES = 7
 ALL = OfOffsets(since={}, until={})
+WINDOWS = ['Tumbling("10 seconds")', pytest.param('Session("3 seconds")', marks=pytest.mark.crash)]
 
 
 def backfilled(amendment: AmendmentJob) -> Iterator[Committed]:
@@ -64,13 +65,13 @@ WAYS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=WINDOWS)
+def prepared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """A project with some batches, late and rejected records; each test has copies of it."""
     folder = tmp_path_factory.mktemp("amendments") / "prepared"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "Attempt", TinyAttempt)
-        mill = sums(folder, NO_SPARK, lateness="10 s")
+        mill = sums(folder, NO_SPARK, window=request.param, lateness="10 s")
         for number in range(BATCHES):
             odd = b"{cut" if number % 2 else an_event(2, "b", number)
             mill.feed([an_event(7 * number + 1), an_event(7 * number, "b"), odd])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tidemill.inspect.state_size import size_json, state_sizes
 from tidemill.maintain.maintenance import maintain
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill, preview
+from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.usefixtures("tiny", "early_maintenance")
@@ -160,6 +163,31 @@ def test_totals_are_kept_by_maintenance_and_told_by_everything(tmp_path: Path) -
     ):
         result = type_command(mill.project.folder, *command)
         assert (result.code, "Traceback" in result.err) == (0, False), (command, result)
+
+
+def two_batches(mill: Mill) -> Mill:
+    for events in ([an_event(0), an_event(8), an_event(5, "b"), b"{cut"], [an_event(16), an_event(100, "z")]):
+        mill.feed(events)
+        mill.run()
+    return mill
+
+
+@pytest.mark.parametrize("batches", [1, 2, 100])
+@pytest.mark.parametrize(
+    "declared", [totals, partial(sums, **SESSIONS, lateness="1 minute")], ids=["totals", "sessions"]
+)
+def test_a_rebuild_gives_what_batches_gave_and_they_go_on(
+    tmp_path: Path, declared: Callable[..., Mill], batches: int
+) -> None:
+    kept, mill = (two_batches(declared(tmp_path / name, NO_SPARK)) for name in ("kept", "rebuilt"))
+    before = mill.published()
+    done(rebuild(an_amendment(mill, most=-(-6 // batches))))
+    mill = Mill(Project.load(mill.project.folder), mill.session, mill.name)
+    assert mill.published() == before != []
+    for each in (kept, mill):
+        each.feed([an_event(21), an_event(30, "b"), an_event(200, "z")])
+        each.run()
+    assert mill.published() == kept.published()
 
 
 def test_one_total_of_everything_is_repaired_and_explained(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ _ABOUT_STANDARD = (
     "listed at their first place."
 )
 _SHOWN_COLUMNS = ("number", "capability", "the case", "shown on", "test")
+_MISSING_COLUMNS = ("number", "capability", "what there is")
 _ABOUT_SHOWN = (
     "What a stream processor is expected to do, and the test that shows it. Tidemill was planned with a numbered list "
     "of such capabilities; the numbers are from it. The tests under [guarantees](concepts/guarantees.md) show others "
@@ -151,25 +152,25 @@ def standard() -> str:
 
 def shown() -> str:
     """The capabilities of stream processors, each with the test that shows it."""
-    rows = tomllib.loads((DOCS / "semantics_shown.toml").read_text(encoding="utf-8"))["shown"]
-    listed = [(str(each["number"]), each["capability"], each["case"], *_test(each["test"])) for each in rows]
-    return "\n\n".join(["# Which test shows what", _ABOUT_SHOWN, table(_SHOWN_COLUMNS, listed)]) + "\n"
+    rows = tomllib.loads((DOCS / "semantics_shown.toml").read_text(encoding="utf-8"))
+    listed = [(str(each["number"]), each["capability"], each["case"], *_test(each["test"])) for each in rows["shown"]]
+    missing = [(str(each["number"]), each["capability"], each["why"]) for each in rows["missing"]]
+    parts = ["# Which test shows what", _ABOUT_SHOWN, table(_SHOWN_COLUMNS, listed)]
+    return "\n\n".join([*parts, "## Not there", table(_MISSING_COLUMNS, missing)]) + "\n"
 
 
 def _test(name: str) -> tuple[str, str]:
     """Where a test shows something, and the test."""
     path, _, function = name.partition("::")
     text = (DOCS.parent / path).read_text(encoding="utf-8")
-    tiny = "TinyAttempt" in text or 'usefixtures("tiny"' in text
+    [found] = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == function]
+    # `a_mill` is a fixture of pipelines on the tiny engine.
+    tiny = "TinyAttempt" in text or 'usefixtures("tiny"' in text or "a_mill" in {each.arg for each in found.args.args}
     place = "the tiny engine" if tiny else "the engine"
     place = "the rules" if path.startswith("tests/core/") else place
-    return f"{place}, in a long form" if _is_long(text, function) else place, f"`{name}`"
-
-
-def _is_long(text: str, function: str) -> bool:
-    """Whether a test has the mark `long` as a whole, so that `make test` leaves it out."""
-    [found] = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return "pytest.mark.long" in map(ast.unparse, found.decorator_list)
+    # `make test` leaves out what has the mark as a whole.
+    is_long = "pytest.mark.long" in map(ast.unparse, found.decorator_list)
+    return f"{place}, in a long form" if is_long else place, f"`{name}`"
 
 
 def contract_changes() -> str:

@@ -116,9 +116,12 @@ class AvailableNow:
             raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
         return seconds
 
-    def _start(self) -> StreamingQuery:
+    def _source(self) -> DataFrame:
         source = self._spark.readStream.schema(LOG_SCHEMA).option("recursiveFileLookup", "true")
-        rows = self._workload.rows(source.option("pathGlobFilter", "*.parquet").parquet(self._files))
+        return source.option("pathGlobFilter", "*.parquet").parquet(self._files)
+
+    def _start(self) -> StreamingQuery:
+        rows = self._workload.rows(self._source())
         mode = "append" if self._workload.on_close else "update"
         writer = rows.writeStream.outputMode(mode).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self._merge).trigger(availableNow=True).start()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.measured import Series
-from bench.report import COLD_CONTENDER, CONTENDER, FLOOR, ON_KAFKA, figures
+from bench.report import COLD_CONTENDER, CONTENDER, FLOOR, ON_KAFKA, RIVAL_ON_KAFKA, figures
 
 ALONE = {
     "tidemill": CONTENDER,
@@ -32,7 +32,7 @@ def by_pipeline(bench: Sequence[Series], more: Mapping[str, Sequence[Series]]) -
     kafka = [one for one in bench if one.seconds.get(ON_KAFKA)]
     found = {"bench": _sizes(map(_of_everyone, bench), bench)}
     if kafka:
-        found["kafka"] = _sizes((_of_one(one, ON_KAFKA) for one in kafka), kafka)
+        found["kafka"] = _sizes(map(_on_kafka, kafka), kafka)
     return found | {name: _sizes(map(_of_everyone, series), series) for name, series in more.items()}
 
 
@@ -49,9 +49,10 @@ def _of_everyone(series: Series) -> dict[str, Any]:
     return {**_measured(seconds), **_peaks(series, CONTENDER), "peak_mb": peaks, **compared}
 
 
-def _of_one(series: Series, name: str) -> dict[str, Any]:
-    differing = {"tidemill": series.differing.get(name, 0)}
-    found = {**_measured({"tidemill": series.median(name)}), **_peaks(series, name)}
+def _on_kafka(series: Series) -> dict[str, Any]:
+    names = {"tidemill": ON_KAFKA, "available_now": RIVAL_ON_KAFKA}
+    differing = {key: series.differing[name] for key, name in names.items() if name in series.differing}
+    found = {**_measured({key: series.median(name) for key, name in names.items()}), **_peaks(series, ON_KAFKA)}
     return {**found, "rows_compared": series.settled, "rows_differing": differing}
 
 

@@ -21,7 +21,7 @@ CONTENDER, FLOOR, RIVAL, TUNED = "tidemill", "floor", "available_now", "_tuned"
 COLD, COLD_CONTENDER = "cold", "tidemill cold"
 More = Mapping[str, Sequence[Series]]
 """What was measured beside the bench's own pipeline, by the name of the pipeline, or `COLD` for commands."""
-ON_KAFKA = "tidemill on kafka"
+ON_KAFKA, RIVAL_ON_KAFKA = "tidemill on kafka", "available_now on kafka"
 
 
 def figures(series: Series) -> Figures:

@@ -112,9 +112,10 @@ class Bench:
         """Fresh ones, for one series."""
         everyone = [*baselines(stock=self.options.stock), DuckDb(), Polars(), TidemillBatch(), *self.flinks()]
         if self.servers:
-            from bench.kafka_batch import KafkaBatch
+            from bench.kafka_batch import AvailableNowOnKafka, KafkaBatch, Topic
 
-            everyone.append(KafkaBatch(self.servers))
+            topic = Topic(self.servers)
+            everyone += [KafkaBatch(topic), AvailableNowOnKafka(topic)]
         return self.wanted(everyone)
 
     def flinks(self) -> list[Contestant]:
@@ -123,7 +124,7 @@ class Bench:
 
     def wanted(self, everyone: Sequence[Contestant]) -> list[Contestant]:
         """Those that were asked for."""
-        wanted = (*self.options.only, report.ON_KAFKA) if self.options.only else ()
+        wanted = (*self.options.only, report.ON_KAFKA, report.RIVAL_ON_KAFKA) if self.options.only else ()
         return [one for one in everyone if not wanted or one.name in wanted]
 
     def until(self, share: float) -> float:

@@ -56,8 +56,8 @@ class Firing:
 class Reason(StrEnum):
     """Why a record did not join a window or buffer.
 
-    LATE: the window is closed. FINISHED: the window's trigger is
-    finished. NO_VALUE: the attribute that a delta compares is null, infinite or NaN.
+    LATE: the window is closed. FINISHED: the window's trigger is finished. NO_VALUE: the attribute that a delta
+    compares is null, infinite or NaN.
     """
 
     LATE = "late"

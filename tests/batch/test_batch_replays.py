@@ -33,6 +33,8 @@ KINDS = {
     "SlidingBuffer(CountPolicy(4), CountPolicy(2))": "",
     "SlidingBuffer(CountPolicy(4), CountPolicy(2), most_keys=1)": "",
     "TumblingBuffer(DeltaPolicy('amount', 4))": "",
+    "SlidingBuffer(CountPolicy(3), order='event_time')": "",
+    "TumblingBuffer(DeltaPolicy('amount', 4), order='event_time')": "",
     "TumblingBuffer(TimePolicy('10 s'), emit_empty=True)": "",
     "Tumbling('10 s')": RETRACTING,
     "Session('5 s')": RETRACTING,

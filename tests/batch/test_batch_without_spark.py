@@ -70,6 +70,7 @@ FIRINGS = {
     "TumblingBuffer(CountPolicy(3), most_keys=1)": "",
     "SlidingBuffer(CountPolicy(4), CountPolicy(2))": "",
     "TumblingBuffer(PunctuationPolicy('marker'))": "",
+    "SlidingBuffer(CountPolicy(3), order='event_time')": "",
     'TumblingBuffer(TimePolicy("10 s"))': "",
     'Tumbling("10 s")': f'{EARLY}"accumulating_and_retracting", {TOLD}',
     'Sliding("20 s", "10 s")': f'{EARLY}"accumulating", {TOLD}',

@@ -33,7 +33,11 @@ TRIGGER = (
     'trigger=AfterWatermark(early=AfterCount(2), late=AfterCount(1)), accumulation="accumulating_and_retracting", '
     'timing="timing", index="nth", operation="operation"'
 )
-KINDS = {"TumblingBuffer(CountPolicy(3))": "", "Tumbling('10 s')": TRIGGER}
+KINDS = {
+    "TumblingBuffer(CountPolicy(3))": "",
+    "SlidingBuffer(CountPolicy(3), order='event_time')": "",
+    "Tumbling('10 s')": TRIGGER,
+}
 WAYS = ["after:{}=raise", "before:{}=raise", "{}=lose"]
 
 

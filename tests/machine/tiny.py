@@ -36,7 +36,7 @@ from machine.tiny_rows import (
 )
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Input
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink, named_windows
 from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Count
 from tidemill.core.declare.operators import Filter
@@ -177,7 +177,7 @@ class TinySideOutputs(SideOutputs):
     def late(self, spec: Any) -> StagedRows | None:
         rows = []
         for sink, row in self._kept():
-            window = sink.panes.last_window_of(row.time)
+            window = named_windows(sink).last_window_of(row.time)
             ordered = isinstance(sink, FiringSink)
             rows.append(
                 place(row)

@@ -269,6 +269,17 @@ def _surplus_keys() -> Pipeline:
     return pipeline
 
 
+def _buffers_by_time() -> Pipeline:
+    with Pipeline("buffers_by_time", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts").key_by("shop")
+        for name, buffer in (
+            ("sorted_hundreds", TumblingBuffer(CountPolicy(100), order="event_time")),
+            ("sorted_tens", SlidingBuffer(CountPolicy(10), order="event_time", most_keys=20)),
+        ):
+            orders.window(buffer).aggregate(n=Count()).publish(name, contract=name)
+    return pipeline
+
+
 def _triggers() -> Pipeline:
     early = AfterAny(AfterCount(10), AfterAll(AfterCount(5), AfterProcessingTime("1 minute")))
     late = AfterEach(AfterCount(1), Repeatedly(AfterCount(10)))
@@ -307,7 +318,7 @@ def _told_watermarks() -> Pipeline:
 
 _NEWER = (
     *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
-    *(_around_records, _watermark_of_another, _idle_keys, _surplus_keys, _updated_rows),
+    *(_around_records, _watermark_of_another, _idle_keys, _surplus_keys, _updated_rows, _buffers_by_time),
 )
 NEWER_CONTRACTS = {
     **CONTRACTS,
@@ -318,6 +329,7 @@ NEWER_CONTRACTS = {
         name: a_table(name, "shop", "n")
         for name in ("last_hundred", "closed", "hundreds", "tens", "few_hundreds", "few_tens")
     },
+    **{name: a_table(name, "shop", "n") for name in ("sorted_hundreds", "sorted_tens")},
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("told", "follows")},

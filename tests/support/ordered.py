@@ -20,6 +20,7 @@ class Record(NamedTuple):
     time: int = 0
     value: float | int | None = None
     marker: bool = False
+    place: tuple[str, int, int] | None = None
 
 
 class Batch(NamedTuple):
@@ -65,7 +66,8 @@ class Story:
     def batch(self, records: Iterable[Record], after: Moment | None = None) -> list[Result]:
         """Fold one batch; gives what it fired."""
         records, first, known = list(records), len(self.records), len(self.results)
-        columns = Records([r.time for r in records], [r.value for r in records], [r.marker for r in records])
+        places = [r.place for r in records if r.place is not None]
+        columns = Records([r.time for r in records], [r.value for r in records], [r.marker for r in records], places)
         text = json.dumps(self.state)
         folded = self.machine.fold(self.state, columns, self.before, after or self.before, self.next)
         assert json.dumps(self.state) == text, "a fold changes no state that it is given"

@@ -228,11 +228,36 @@ def around_records(size: int, batches: Iterable[Batch], before: Moment) -> list[
     return found
 
 
-def buffered(declared: TumblingBuffer | SlidingBuffer, records: Sequence[Record]) -> list[list[int]]:
-    """The firings of a buffer of all these records that need no clock, as numbers of records."""
+def buffered(
+    declared: TumblingBuffer | SlidingBuffer, records: Sequence[Record], *, ages_first: bool = False
+) -> list[list[int]]:
+    """The firings of a buffer of all these records that need no clock, as numbers of records.
+
+    With `ages_first`, what is too old is evicted before a delta compares.
+    """
     if isinstance(declared, TumblingBuffer):
         return _tumbled(declared.flush, records)
-    return _slid(declared.evict, declared.trigger, records)
+    return _slid(declared.evict, declared.trigger, records, ages_first=ages_first)
+
+
+def late_records(batches: Iterable[Batch], before: Moment) -> set[int]:
+    """The numbers of the records that come behind the watermark."""
+    found, number = set(), 0
+    for batch in batches:
+        found |= {number + i for i, record in enumerate(batch.records) if record.time < before.watermark}
+        number, before = number + len(batch.records), batch.after
+    return found
+
+
+def buffered_by_time(
+    declared: TumblingBuffer | SlidingBuffer, batches: Sequence[Batch], before: Moment
+) -> list[list[int]]:
+    """The firings of a buffer that takes the records that are not late, and passed in the end, by event time."""
+    records, late = [record for batch in batches for record in batch.records], late_records(batches, before)
+    passed = [i for i, each in enumerate(records) if i not in late and each.time < batches[-1].after.watermark]
+    order = sorted(passed, key=lambda i: (records[i].time, records[i].place or ("", 0, i)))
+    found = buffered(declared, [records[i] for i in order], ages_first=True)
+    return [sorted(order[i] for i in fired) for fired in found]
 
 
 def _tumbled(flush: Any, records: Sequence[Record]) -> list[list[int]]:
@@ -253,13 +278,17 @@ def _tumbled(flush: Any, records: Sequence[Record]) -> list[list[int]]:
     return fires
 
 
-def _slid(evict: Any, trigger: Any, records: Sequence[Record]) -> list[list[int]]:  # noqa: C901  in the order of SPL
+def _slid(  # noqa: C901  in the order of SPL
+    evict: Any, trigger: Any, records: Sequence[Record], *, ages_first: bool
+) -> list[list[int]]:
     fires, buffer, compared, since, newest = [], list[int](), None, 0, None
     for i, record in enumerate(records):
         if record.marker or (record.value is None and DeltaPolicy in (type(evict), type(trigger))):
             continue
         if isinstance(evict, TimePolicy):
             newest = record.time if newest is None else max(newest, record.time)
+            if ages_first:
+                buffer = [each for each in buffer if records[each].time >= newest - evict.micros]
         if isinstance(trigger, DeltaPolicy):
             compared = i if compared is None else compared
             if _above(record, records[compared]) > trigger.threshold:

@@ -18,7 +18,7 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
-from tidemill.core.time.panes import OnePane, Panes
+from tidemill.core.time.panes import Panes
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING
@@ -76,7 +76,7 @@ def _first_reaching(amendment: AmendmentJob, wanted: OfWindows) -> int | None:
     Commits do not say where the state of such tables lies, but how far event time had come. Records that repairs let in
     may be newer.
     """
-    bounded = [s.panes for s in amendment.flow.sinks if isinstance(s, FiringSink) and not isinstance(s.panes, OnePane)]
+    bounded = [s.panes for s in amendment.flow.sinks if isinstance(s, FiringSink) and s.bounded]
     low = min((_earliest_in(panes, micros(wanted.since)) for panes in bounded), default=None)
     if low is None:
         return None
@@ -118,7 +118,7 @@ def _holds(cover: Cover, since: int | None) -> bool:
 def _check_bounded(amendment: AmendmentJob) -> None:
     """Refuse windows that event time does not bound: nobody can tell which batches read their records."""
     ordered = [sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
-    if ordered and all(isinstance(sink.panes, OnePane) for sink in ordered):
+    if ordered and not any(sink.bounded for sink in ordered):
         raise AmendmentError(
             f"{amendment.pipeline}: windows of {ordered[0].table} follow the order of records, not event time "
             f"({ordered[0].declared}), so that event times do not say which batches read their records",

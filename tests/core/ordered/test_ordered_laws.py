@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.ordered import Batch, Record, Story, cut, told
-from support.ordered_oracle import WindowOracle, around_records, buffered
+from support.ordered_oracle import WindowOracle, around_records, buffered, buffered_by_time, late_records
 from tidemill.core.ordered.assigners import Sessions, Spans
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from tidemill.core.ordered.firing import Reason
 from tidemill.core.ordered.foldable import waits_for_time
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
@@ -37,8 +38,10 @@ from tidemill.core.time.windows import Sliding, Tumbling
 START = Moment(-60, 0)
 counts = st.integers(1, 4)
 values = st.one_of(st.none(), st.integers(-5, 5), st.floats(-5, 5, width=16))
-records = st.builds(Record, time=st.integers(-40, 40), value=values, marker=st.sampled_from([False] * 5 + [True]))
-plain = st.builds(Record, st.integers(-40, 40), values, st.just(False))
+records = st.builds(
+    Record, time=st.integers(-40, 40), value=values, marker=st.sampled_from([False] * 5 + [True]), place=st.none()
+)
+plain = st.builds(Record, st.integers(-40, 40), values, st.just(False), st.none())
 cuts = st.lists(st.integers(1, 4), max_size=4)
 
 
@@ -60,10 +63,13 @@ timeless_buffers = st.one_of(
     st.builds(TumblingBuffer, st.one_of(count_policies, deltas, st.just(PunctuationPolicy("m")))),
     st.builds(SlidingBuffer, st.one_of(count_policies, deltas, times), st.one_of(count_policies, deltas)),
 )
+sorting = timeless_buffers.map(lambda declared: replace(declared, order="event_time"))
 buffers = st.one_of(
     timeless_buffers,
     st.builds(TumblingBuffer, st.one_of(times, clocks), st.booleans()),
     st.builds(SlidingBuffer, st.one_of(count_policies, deltas, times, clocks), st.one_of(count_policies, clocks)),
+    sorting,
+    st.builds(SlidingBuffer, st.one_of(count_policies, deltas, times), clocks, order=st.just("event_time")),
 )
 
 around = st.builds(RecordWindows, st.sampled_from(["1 us", "5 us", "12 us"]))
@@ -155,6 +161,27 @@ def test_windows_that_records_define_are_those_of_the_rule(declared, batches) ->
 def test_buffers_are_as_the_oracle_says(declared, records, cuts) -> None:
     story = told(declared, cut([Batch(records, Moment())], cuts))
     assert [list(each.records) for each in story.results] == buffered(declared, records)
+
+
+@settings(max_examples=300)
+@given(sorting, stories(ends=False), cuts)
+def test_buffers_in_order_of_event_time_are_those_of_the_sorted_records(declared, batches, cuts) -> None:
+    story = told(declared, cut(batches, cuts, START), START)
+    assert [list(each.records) for each in story.results] == buffered_by_time(declared, batches, START)
+    late = {number for number, reason, _ in story.dropped if reason is Reason.LATE}
+    assert late == late_records(batches, START)
+
+
+@given(sorting, st.lists(st.tuples(st.integers(0, 2), records), max_size=20), st.data())
+def test_no_way_of_reading_partitions_changes_buffers_in_order_of_event_time(declared, sent, data) -> None:
+    log = [record._replace(place=("t", partition, n)) for n, (partition, record) in enumerate(sent)]
+    ways = [log, sorted(log, key=lambda record: record.place[1]), data.draw(st.permutations(log))]
+    stories = [
+        told(declared, [*cut([Batch(way, START)], data.draw(cuts), START), Batch([], Moment(99, 1))], START)
+        for way in ways
+    ]
+    fired = [[sorted(s.records[i].place for i in each.records) for each in s.results] for s in stories]
+    assert fired[0] == fired[1] == fired[2]
 
 
 @settings(max_examples=300)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from tidemill.core.bind.firing_columns import FiringColumns
+from tidemill.core.bind.firing_times import looks_at_clock, panes_of, sorts, waits_for_watermark
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Aggregate
@@ -19,13 +20,10 @@ from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import DeltaEvictor
 from tidemill.core.ordered.foldable import Ordered, policies_of
-from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimePolicy
+from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
-from tidemill.core.ordered.trigger_laws import uses_clock
-from tidemill.core.ordered.triggers import AfterWatermark, DefaultTrigger, Never
-from tidemill.core.time.panes import EvenPanes, OnePane, Panes
-from tidemill.core.time.sessions import SessionPanes
+from tidemill.core.time.panes import OnePane, Panes
 from tidemill.core.time.times import duration, micros
 from tidemill.core.time.windows import WindowSpec
 
@@ -106,39 +104,27 @@ class FiringSink:
     @property
     def panes(self) -> Panes:
         """The windows of event time that decide which records are late; one that never ends for other buffers."""
-        match self.declared:
-            case TumblingBuffer(flush=TimePolicy(uses_clock=False) as time):
-                return EvenPanes(size=time.micros, slide=time.micros, offset=0)
-            case TumblingBuffer() | SlidingBuffer():
-                return OnePane()
-            case RecordWindows():
-                # The last window that a record may be in ends, at the latest, where a session of it alone would.
-                return SessionPanes(gap=self.declared.micros)
-            case declared:
-                return declared.panes
+        return panes_of(self.declared)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether event time says which windows a record may be in; other windows follow the order of records."""
+        return not sorts(self.window) and not isinstance(self.panes, OnePane)
 
     @property
     def ends_with_log(self) -> bool:
         """Whether the end of the log closes its windows; other buffers go on."""
-        return isinstance(self.window, EventWindows | RecordWindows)
+        return isinstance(self.window, EventWindows | RecordWindows) or sorts(self.window)
 
     @property
     def waits_for_watermark(self) -> bool:
         """Whether no window fires before the watermark has passed its end."""
-        match self.window:
-            case RecordWindows() | TumblingBuffer(flush=TimePolicy(uses_clock=False)):
-                return True
-            case EventWindows(trigger=AfterWatermark(early=None) | DefaultTrigger() | Never()):
-                return True
-            case _:
-                return False
+        return waits_for_watermark(self.window)
 
     @property
     def uses_clock(self) -> bool:
         """Whether a window may fire because the clock of batches moves on."""
-        if isinstance(self.window, EventWindows):
-            return uses_clock(self.window.trigger)
-        return any(isinstance(each, TimePolicy) and each.uses_clock for each in policies_of(self.window))
+        return looks_at_clock(self.window)
 
     @property
     def timeout(self) -> int | None:

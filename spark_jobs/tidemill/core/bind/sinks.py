@@ -18,7 +18,7 @@ from tidemill.core.identity.declarations import encoded, written
 from tidemill.core.identity.legacy import legacy_shape
 from tidemill.core.time.calendar import CalendarPanes
 from tidemill.core.time.pane_tree import levels_of
-from tidemill.core.time.panes import EvenPanes, Panes
+from tidemill.core.time.panes import EvenPanes, OnePane, Panes
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, Session, WindowSpec
@@ -180,3 +180,8 @@ SingleSink = RowSink | FiringSink
 def updates_rows(sink: Sink) -> TypeGuard[StatefulSink]:
     """Whether a batch may update or remove rows that are published; otherwise it only appends some."""
     return isinstance(sink, WindowedSink) or (isinstance(sink, FiringSink) and sink.replaces)
+
+
+def named_windows(sink: StatefulSink) -> Panes:
+    """The windows whose bounds the late table names; one without bounds where event time does not bound them."""
+    return OnePane() if isinstance(sink, FiringSink) and not sink.bounded else sink.panes

@@ -18,7 +18,6 @@ from tidemill.core.history.coverage import Cover, united
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.position import Position
-from tidemill.core.time.panes import OnePane
 from tidemill.core.time.times import show_moment
 
 
@@ -71,7 +70,7 @@ def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
     times = [c.max_event_time for known in clocks for c in known.values() if c.max_event_time is not None]
     if not times:
         return None
-    bounded = isinstance(sink, FiringSink) and not isinstance(sink.panes, OnePane)
+    bounded = isinstance(sink, FiringSink) and sink.bounded
     return Newcomer(
         back=PUBLISHED + sink.table in position.tables or sink.table in position.shapes,
         until=position.batch_id,

@@ -12,16 +12,20 @@ from tidemill.core.ordered.record_windows import RecordWindows
 
 _SEVERAL = {"triggers": Part("triggers")}
 _NO_TIME = timedelta(0)
-_FORGOTTEN = {"idle_timeout": Part("idle_timeout_us", None), "most_keys": Part("most_keys", None)}
+_BUFFER = {
+    "idle_timeout": Part("idle_timeout_us", None),
+    "most_keys": Part("most_keys", None),
+    "order": Part("order", "arrival"),
+}
 
 ORDERED_FORMS: Mapping[type, Form] = {
     TumblingBuffer: Form(
         "tumbling_buffer",
-        {"flush": Part("flush"), "emit_empty": Part("emit_empty", default=False), **_FORGOTTEN},
+        {"flush": Part("flush"), "emit_empty": Part("emit_empty", default=False), **_BUFFER},
     ),
     SlidingBuffer: Form(
         "sliding_buffer",
-        {"evict": Part("evict"), "trigger": Part("trigger", policies.CountPolicy(1)), **_FORGOTTEN},
+        {"evict": Part("evict"), "trigger": Part("trigger", policies.CountPolicy(1)), **_BUFFER},
     ),
     RecordWindows: Form("record_windows", {"size": Part("size_us")}),
     policies.CountPolicy: Form("count_policy", {"count": Part("count")}),

@@ -38,6 +38,9 @@ def _alone(state: State) -> Iterator[int]:
             yield from state["pieces"]
         case "sliding":
             yield from ids_of(state["ids"])
+        case "sorted":
+            yield from (piece for *_, piece, _, marker in state["waiting"] if not marker)
+            yield from ids_of(state["pieces"])
         case _:
             for window in state["open"]:
                 yield from ids_of(window.get("fresh", ()))

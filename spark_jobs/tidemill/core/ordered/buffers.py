@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
-from tidemill.core.given import check_flag, check_whole
-from tidemill.core.ordered.policies import (
-    CountPolicy,
-    DeltaPolicy,
-    Policy,
-    PunctuationPolicy,
-    TimePolicy,
+from tidemill.core.given import check_flag
+from tidemill.core.ordered.buffer_rules import (
+    Order,
+    check_most,
+    check_policy,
+    forgotten,
+    order_of,
+    sorted_by,
+    timeout_of,
 )
-from tidemill.core.time.times import duration, micros, positive_duration, show_duration
-
-MOST_KEYS = 10_000_000
-"""The greatest number of keys that `most_keys` may allow: drivers hold what all keys keep."""
+from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, Policy, PunctuationPolicy, TimePolicy
+from tidemill.core.time.times import duration, micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,25 @@ class TumblingBuffer:
             buffer holds. None: no key is.
         most_keys: after a batch, at most so many keys keep something, from 1 to 10,000,000. Of more, those are
             forgotten whose last record came first, with what their buffers hold. None: all are kept.
+        order: "arrival", by batch and then by topic, partition and offset; or "event_time": a record waits until the
+            watermark has passed it, and the buffer takes those that waited by event time, then topic, partition and
+            offset. Where records are cut into batches then decides nothing, and a record that comes behind the
+            watermark is late.
 
     Raises:
         DeclarationError: that is no policy, or only windows of time could be empty; or the timeout is no such duration,
-            or not one for this policy; or that is no such number of keys, or no key keeps anything after a batch.
+            or not one for this policy; or that is no such number of keys, or no key keeps anything after a batch; or
+            there is no such order, or not in such a buffer.
     """
 
     flush: Policy
     emit_empty: bool = False
     idle_timeout: str | timedelta | None = None
     most_keys: int | None = None
+    order: str = Order.ARRIVAL
 
     def __post_init__(self) -> None:
-        _check_policy(self.flush, "flush")
+        check_policy(self.flush, "flush")
         check_flag(self.emit_empty, "emit_empty")
         if self.emit_empty and not isinstance(self.flush, TimePolicy):
             raise DeclarationError(
@@ -58,10 +64,20 @@ class TumblingBuffer:
             )
         by_clock = isinstance(self.flush, TimePolicy) and self.flush.uses_clock and not self.emit_empty
         ends = by_clock or self.flush == CountPolicy(1)
-        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.flush, ends=ends))
-        _check_most(self.most_keys)
-        if self.most_keys is not None and self.flush == CountPolicy(1):
+        object.__setattr__(self, "idle_timeout", timeout_of(self.idle_timeout, self.flush, ends=ends))
+        check_most(self.most_keys)
+        object.__setattr__(self, "order", order_of(self.order, self.flush, self.idle_timeout))
+        if self.sorts and isinstance(self.flush, TimePolicy):
+            raise DeclarationError(
+                f"a buffer that flushes by {self.flush} holds the same records in any order", fix="leave out order"
+            )
+        if self.most_keys is not None and self.flush == CountPolicy(1) and not self.sorts:
             raise DeclarationError(f"no key keeps anything in a buffer by {self.flush}", fix="leave out most_keys")
+
+    @property
+    def sorts(self) -> bool:
+        """Whether records wait for the watermark, and are taken in order of event time."""
+        return self.order == Order.EVENT_TIME
 
     @property
     def timeout(self) -> int | None:
@@ -70,7 +86,7 @@ class TumblingBuffer:
 
     def __str__(self) -> str:
         empty = ", also empty" if self.emit_empty else ""
-        return f"tumbling by {self.flush}{empty}{_forgotten(self.idle_timeout, self.most_keys)}"
+        return f"tumbling by {self.flush}{empty}{forgotten(self.idle_timeout, self.most_keys)}{sorted_by(self.order)}"
 
 
 _EACH_RECORD = CountPolicy(1)
@@ -87,7 +103,8 @@ class SlidingBuffer:
     whichever is later, or from the clock of batches. A record that is too old when it comes is evicted at once: it
     counts for the trigger, but is in no result. A buffer without records is no result. A time trigger fires at whole
     multiples of its length since 1970, as long as there are records; where a batch comes so late that these are more
-    than 10,000, only at the last.
+    than 10,000, only at the last. In order of event time, what a record makes too old is evicted before anything else,
+    as the watermark might have evicted it.
 
     Args:
         evict: the eviction policy.
@@ -96,20 +113,26 @@ class SlidingBuffer:
             buffer holds. None: no key is.
         most_keys: after a batch, at most so many keys keep something, from 1 to 10,000,000. Of more, those are
             forgotten whose last record came first, with what their buffers hold. None: all are kept.
+        order: "arrival", by batch and then by topic, partition and offset; or "event_time": a record waits until the
+            watermark has passed it, and the buffer takes those that waited by event time, then topic, partition and
+            offset. Where records are cut into batches then decides nothing, and a record that comes behind the
+            watermark is late.
 
     Raises:
         DeclarationError: that is no policy, or the two do not go together; or the timeout is no such duration, or not
-            one for these policies; or that is no such number of keys.
+            one for these policies; or that is no such number of keys; or there is no such order, or not in such a
+            buffer.
     """
 
     evict: Policy
     trigger: Policy = _EACH_RECORD
     idle_timeout: str | timedelta | None = None
     most_keys: int | None = None
+    order: str = Order.ARRIVAL
 
     def __post_init__(self) -> None:
         for name, policy in (("evict", self.evict), ("trigger", self.trigger)):
-            _check_policy(policy, name)
+            check_policy(policy, name)
             if isinstance(policy, PunctuationPolicy):
                 raise DeclarationError(
                     f"{name} is {policy}, but markers say where a buffer ends, and a sliding buffer has no end",
@@ -128,8 +151,14 @@ class SlidingBuffer:
                 fix="compare the same attribute in both, or choose another policy for one of them",
             )
         ends = isinstance(self.evict, TimePolicy)
-        object.__setattr__(self, "idle_timeout", _timeout(self.idle_timeout, self.evict, self.trigger, ends=ends))
-        _check_most(self.most_keys)
+        object.__setattr__(self, "order", order_of(self.order, self.evict, self.idle_timeout))
+        object.__setattr__(self, "idle_timeout", timeout_of(self.idle_timeout, self.evict, self.trigger, ends=ends))
+        check_most(self.most_keys)
+
+    @property
+    def sorts(self) -> bool:
+        """Whether records wait for the watermark, and are taken in order of event time."""
+        return self.order == Order.EVENT_TIME
 
     @property
     def timeout(self) -> int | None:
@@ -137,48 +166,5 @@ class SlidingBuffer:
         return None if self.idle_timeout is None else micros(duration(self.idle_timeout))
 
     def __str__(self) -> str:
-        forgotten = _forgotten(self.idle_timeout, self.most_keys)
-        return f"sliding, evict by {self.evict}, trigger by {self.trigger}{forgotten}"
-
-
-def _check_policy(policy: object, name: str) -> None:
-    if not isinstance(policy, CountPolicy | DeltaPolicy | TimePolicy | PunctuationPolicy):
-        raise DeclarationError(
-            f"{name} is no policy: {policy!r}", fix="write CountPolicy(100), DeltaPolicy(...), TimePolicy(...) or such"
-        )
-
-
-def _timeout(given: str | timedelta | None, *policies: Policy, ends: bool) -> timedelta | None:
-    """The timeout as a duration, if there is something to forget, and if it is forgotten after it was due to fire.
-
-    `ends` says that what a key keeps ends without a timeout.
-    """
-    if given is None:
-        return None
-    timeout, policy = positive_duration(given, "idle_timeout"), policies[0]
-    if ends:
-        raise DeclarationError(f"keys keep nothing for long in a buffer by {policy}", fix="leave out idle_timeout")
-    for policy in (each for each in policies if isinstance(each, TimePolicy)):
-        if not policy.uses_clock:
-            raise DeclarationError(
-                f"idle_timeout is by the clock of batches, and in a buffer by {policy} records wait for the watermark: "
-                "they would be forgotten before they fire",
-                fix="leave out idle_timeout",
-            )
-        if micros(timeout) < policy.micros:
-            raise DeclarationError(
-                f"idle_timeout is {show_duration(timeout)}, shorter than {policy}: keys would be forgotten before "
-                "their time comes",
-                fix=f'write at least idle_timeout="{show_duration(duration(policy.length))}"',
-            )
-    return timeout
-
-
-def _check_most(keys: int | None) -> None:
-    if keys is not None:
-        check_whole(keys, "most_keys", 1, MOST_KEYS)
-
-
-def _forgotten(timeout: str | timedelta | None, most: int | None) -> str:
-    idle = "" if timeout is None else f", a key forgotten after {show_duration(duration(timeout))} without records"
-    return idle if most is None else f"{idle}, of {most:,} keys at most"
+        said = forgotten(self.idle_timeout, self.most_keys) + sorted_by(self.order)
+        return f"sliding, evict by {self.evict}, trigger by {self.trigger}{said}"

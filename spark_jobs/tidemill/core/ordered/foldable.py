@@ -29,6 +29,6 @@ def policies_of(window: Ordered) -> tuple[object, ...]:
 
 def waits_for_time(window: Ordered) -> bool:
     """Whether time alone, without a record, can do something to a key."""
-    if not isinstance(window, TumblingBuffer | SlidingBuffer) or window.idle_timeout is not None:
+    if not isinstance(window, TumblingBuffer | SlidingBuffer) or window.idle_timeout is not None or window.sorts:
         return True
     return not all(isinstance(policy, CountPolicy | DeltaPolicy) for policy in policies_of(window))

@@ -7,13 +7,15 @@ from typing import Protocol, assert_never
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.firing import Folded, State
+from tidemill.core.ordered.foldable import policies_of
 from tidemill.core.ordered.idle_keys import ForgettingFold
-from tidemill.core.ordered.policies import TimePolicy
+from tidemill.core.ordered.policies import DeltaPolicy, TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.record_windows_fold import RecordWindowsFold
 from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.ordered.self_firing import SelfFiring
 from tidemill.core.ordered.sliding import SlidingFold
+from tidemill.core.ordered.sorting import SortingFold
 from tidemill.core.ordered.tumbling import TumblingFold
 from tidemill.core.ordered.tumbling_time import TumblingTimeFold
 from tidemill.core.ordered.window_fold import WindowFold
@@ -46,8 +48,12 @@ class Machine(Protocol):
 def machine_of(declared: SelfFiring | EventWindows) -> Machine:
     """The machine that does what was declared."""
     machine = _machine_of(declared)
-    timeout = declared.timeout if isinstance(declared, TumblingBuffer | SlidingBuffer) else None
-    return machine if timeout is None else ForgettingFold(machine, timeout)
+    if not isinstance(declared, TumblingBuffer | SlidingBuffer):
+        return machine
+    if declared.sorts:
+        compares = any(isinstance(policy, DeltaPolicy) for policy in policies_of(declared))
+        return SortingFold(machine, compares=compares)
+    return machine if declared.timeout is None else ForgettingFold(machine, declared.timeout)
 
 
 def _machine_of(declared: SelfFiring | EventWindows) -> Machine:

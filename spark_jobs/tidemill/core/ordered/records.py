@@ -15,16 +15,17 @@ Number: TypeAlias = int | float
 
 @dataclass(slots=True)
 class Records:
-    """The records of one key in one batch, by column, in order of arrival or as the declaration sorts them.
+    """The records of one key in one batch, by column, in order of arrival.
 
     A record is known by its *position*, its index here. `times` are event times in microseconds since 1970. `values`
-    holds the attribute that a delta compares, and `markers` says which records are punctuation: both may be left
-    empty where nothing asks for them.
+    holds the attribute that a delta compares, `markers` says which records are punctuation, and `places` has topic,
+    partition and offset: each may be left empty where nothing asks for it.
     """
 
     times: Sequence[int] = ()
     values: Sequence[Number | None] = ()
     markers: Sequence[bool] = ()
+    places: Sequence[tuple[str, int, int]] = ()
 
     def data(self) -> Sequence[int]:
         """The positions of all records that are no markers."""

@@ -19,6 +19,7 @@ class SlidingFold:
         self._evict_above = _threshold_of(evict)
         self._evict_older = evict.micros if isinstance(evict, TimePolicy) else None
         self._ages_by_clock = isinstance(evict, TimePolicy) and evict.uses_clock
+        self._ages_first = isinstance(evict, TimePolicy) and declared.sorts
         self._fire_each = _count_of(trigger)
         self._fire_above = _threshold_of(trigger)
         self._period = trigger.micros if isinstance(trigger, TimePolicy) else None
@@ -51,6 +52,8 @@ class SlidingFold:
             folded.dropped.append(Dropped(position, Reason.NO_VALUE))
             return
         time = before.clock if self._ages_by_clock else records.times[position]
+        if self._ages_first and self._evict_older is not None:
+            key.drop_older(time - self._evict_older)
         if self._fire_above is not None:
             key.compare(value, self._fire_above, position, folded)
         self._evict(key, value, time)

@@ -61,21 +61,25 @@ class Sorted:
     times: list[int]
     values: list[Any]
     markers: list[bool]
+    places: list[tuple[str, int, int]]
 
     @staticmethod
-    def of(rows: pa.Table, keys: tuple[str, ...], history: History, *, marked: bool) -> Sorted:
-        """These rows sorted; unless some are `marked`, no record is a marker."""
+    def of(rows: pa.Table, keys: tuple[str, ...], history: History, *, marked: bool, placed: bool) -> Sorted:
+        """These rows sorted; unless some are `marked`, no record is a marker; `placed` says to give their places."""
         numbers = numbered(rows, keys)
         if "_topic" not in rows.column_names:
             order = np.argsort(numbers, kind="stable")
-            return Sorted(order, _begins(numbers[order]), [], rows[KEPT].take(pa.array(order)).to_pylist(), [], [], [])
+            kept = rows[KEPT].take(pa.array(order)).to_pylist()
+            return Sorted(order, _begins(numbers[order]), [], kept, [], [], [], [])
         topics, partitions, offsets = _places(rows)
         epochs = history.of_rows(topics, partitions, offsets)
         order = np.lexsort((offsets, partitions, topics.of_rows, epochs, numbers))
         picked = rows.select([KEPT, "_time", VALUE, MARKER]).take(pa.array(order))
         kept, times, values, markers = (picked[c].to_pylist() for c in picked.column_names)
         markers = markers if marked else []
-        return Sorted(order, _begins(numbers[order]), epochs[order].tolist(), kept, times, values, markers)
+        at = rows.select(["_topic", "_partition", "_offset"]).take(pa.array(order if placed else order[:0]))
+        places = list(zip(*(column.to_pylist() for column in at.columns), strict=True))
+        return Sorted(order, _begins(numbers[order]), epochs[order].tolist(), kept, times, values, markers, places)
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Where the rows of each key lie, half-open."""
@@ -92,7 +96,8 @@ class Sorted:
 
     def records(self, first: int, last: int) -> Records:
         """Some rows as records."""
-        return Records(self.times[first:last], self.values[first:last], self.markers[first:last])
+        here = slice(first, last)
+        return Records(self.times[here], self.values[here], self.markers[here], self.places[here])
 
 
 def places_in_batches(rows: pa.Table, history: History) -> Numbers:

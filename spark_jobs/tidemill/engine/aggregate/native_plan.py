@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.bind.sinks import RowSink, StatefulSink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, StatefulSink, WindowedSink, named_windows
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.sql.text import quoted, renamed, select
@@ -225,7 +225,7 @@ def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRow
         names = {branch.prefix + column: column for column in branch.columns}
         if not all(is_written(types[name]) for name in names):
             return None
-        found.append(LateRows(branch.late, branch.sink.table, branch.sink.panes, names))
+        found.append(LateRows(branch.late, branch.sink.table, named_windows(branch.sink), names))
     return tuple(found)
 
 

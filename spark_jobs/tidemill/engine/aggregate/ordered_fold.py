@@ -19,6 +19,7 @@ from tidemill.core.ordered.foldable import Ordered
 from tidemill.core.ordered.idle_keys import ForgettingFold
 from tidemill.core.ordered.machine import Machine, machine_of
 from tidemill.core.ordered.records import Records
+from tidemill.core.ordered.sorting import SortingFold
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.fold_rows import Found, KeptState, Sorted
 from tidemill.engine.aggregate.surplus_fold import fold_together
@@ -58,7 +59,8 @@ class OrderedFold:
 
     def over(self, rows: pa.Table) -> pa.Table:
         """Records with their pieces, then what keys keep, then firings: with `ROW`, `PIECE` and `TOLD`."""
-        found, sorted_ = Found(), Sorted.of(rows, self.keys, self.history, marked=self.marked)
+        placed = isinstance(self._machine, SortingFold)
+        found, sorted_ = Found(), Sorted.of(rows, self.keys, self.history, marked=self.marked, placed=placed)
         if self.together:
             fold_together(self, sorted_, rows, found)
         else:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Input
-from tidemill.core.bind.sinks import StatefulSink
+from tidemill.core.bind.sinks import StatefulSink, named_windows
 from tidemill.core.contract.row_rules import reasons_expression
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
@@ -85,7 +85,7 @@ def _rejected(source: Input) -> Values:
 
 
 def _late(branch: Branch, sink: StatefulSink) -> Values:
-    panes = sink.panes
+    panes = named_windows(sink)
     start, end = last_window_start(panes, "_time"), last_window_end(panes, "_time")
     columns = ", ".join(renamed(quoted(branch.prefix + c), c) for c in branch.columns)
     return {

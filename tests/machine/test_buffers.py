@@ -16,7 +16,7 @@ from support.commands import type_command
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
-from support.projects import NO_SPARK, an_event, rows_of
+from support.projects import NO_SPARK, NOW, an_event, rows_of
 from support.short_forms import shortened
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TimePolicy, TumblingBuffer
 from tidemill.core.errors import DeclarationError
@@ -95,6 +95,20 @@ def test_the_watermark_evicts_what_is_older_and_an_empty_buffer_is_no_firing(tmp
         mill.run()
     assert shown(mill) == [("a", 1, 10), ("a", 1, 95), ("b", 1, 100)]
     assert mill.own("late") == []
+
+
+@pytest.mark.parametrize("text", [*TIMED, "SlidingBuffer(TimePolicy('6 s'), TimePolicy('7 s', clock='batch_clock'))"])
+def test_a_backfill_evicts_what_batches_evicted_that_folded_no_key_for_it(
+    tmp_path: Path, text: str
+) -> None:
+    mill, draw = firings(tmp_path, NO_SPARK, text, collect=False), random.Random(text)
+    for number in range(12):
+        at = 3 * number
+        mill.feed([an_event(at + draw.randint(-2, 2), draw.choice("ab"), draw.randint(1, 9)) for _ in range(2)])
+        mill.run(clock=NOW + timedelta(seconds=at))
+    before = shown(mill)
+    done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    assert shown(mill) == before != []
 
 
 @pytest.mark.usefixtures("much_state")

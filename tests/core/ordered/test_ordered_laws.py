@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.ordered import Batch, Record, Story, cut, told
+from support.ordered import Batch, Record, Result, Story, cut, told
 from support.ordered_oracle import WindowOracle, around_records, buffered, buffered_by_time, late_records
 from tidemill.core.ordered.assigners import Sessions, Spans
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
@@ -46,12 +46,16 @@ cuts = st.lists(st.integers(1, 4), max_size=4)
 
 
 @st.composite
-def stories(draw: st.DrawFn, record: st.SearchStrategy[Record] = records, *, ends: bool = True) -> list[Batch]:
-    """Batches whose moments move on; the clock moves at least by one."""
+def stories(
+    draw: st.DrawFn, record: st.SearchStrategy[Record] = records, *, ends: bool = True, ahead: bool = False
+) -> list[Batch]:
+    """Batches whose moments move on; the clock moves at least by one. Times may be counted from the watermark."""
     batches, watermark, clock = [], *START
     for _ in range(draw(st.integers(1, 5))):
-        watermark, clock = watermark + draw(st.integers(0, 40)), clock + draw(st.integers(1, 12))
-        batches.append(Batch(draw(st.lists(record, max_size=12)), Moment(watermark, clock)))
+        first, step = (watermark, 9) if ahead else (0, 40)
+        watermark, clock = watermark + draw(st.integers(0, step)), clock + draw(st.integers(1, 12))
+        told = [each._replace(time=first + each.time) for each in draw(st.lists(record, max_size=12))]
+        batches.append(Batch(told, Moment(watermark, clock)))
     return [*batches, Batch([], Moment(END, clock + 1))] if ends and draw(st.booleans()) else batches
 
 
@@ -138,6 +142,35 @@ def test_no_cut_changes_what_says_itself_when_it_fires(declared, batches, cuts) 
 @given(windows(st.one_of(aligned, st.just(Sessions("6 us"))), evictors), stories(), cuts)
 def test_no_cut_changes_windows_with_triggers(declared, batches, cuts) -> None:
     _same(told(declared, batches, START), told(declared, cut(batches, cuts, START), START))
+
+
+aging = st.builds(SlidingBuffer, times, st.one_of(st.just(DeltaPolicy("x", 0)), clocks))
+near = st.builds(Record, st.integers(0, 4), st.integers(0, 3), st.just(False), st.none())
+others = st.one_of(buffers, around, windows(st.one_of(aligned, st.just(Sessions("6 us"))), evictors))
+
+
+@settings(max_examples=1_000)
+@given(aging, stories(near, ahead=True))
+def test_time_need_not_pass_for_a_buffer_that_ages_before_it_wants_to_wake(declared, batches) -> None:
+    assert _as_the_engine_does(declared, batches) == told(declared, batches, START).results
+
+
+@settings(max_examples=300)
+@given(others, stories())
+def test_time_need_not_pass_for_a_key_before_it_wants_to_wake(declared, batches) -> None:
+    assert _as_the_engine_does(declared, batches) == told(declared, batches, START).results
+
+
+def _as_the_engine_does(declared: Any, batches: list[Batch]) -> list[Result]:
+    """Records first, and then time, only where the key waits for it."""
+    story, before = Story(declared, START), START
+    for batch in batches:
+        story.before = before
+        story.batch(batch.records, before)
+        if story.wake.reached(*batch.after):
+            story.batch([], batch.after)
+        before = batch.after
+    return story.results
 
 
 @given(st.one_of(buffers, around, windows(aligned, evictors)), stories())

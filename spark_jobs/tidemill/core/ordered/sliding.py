@@ -29,21 +29,26 @@ class SlidingFold:
         self, state: State | None, records: Records, before: Moment, after: Moment, first_piece: int = 0
     ) -> Folded:
         folded, key = Folded(), SlidingState(state, first_piece)
-        if self._evict_older is not None:
-            key.now = max(key.now, before.clock if self._ages_by_clock else before.watermark)
         data = records.data()
+        if not self._ages_by_clock:
+            self._age(key, before)
         if data:
             self._fire_due(key, before.clock, folded)
+            self._age(key, before)
         for position in data:
             self._take(key, position, records, before, folded)
         self._fire_due(key, after.clock, folded)
-        if self._evict_older is not None:
-            key.now = max(key.now, after.clock if self._ages_by_clock else after.watermark)
-            key.drop_older(key.now - self._evict_older)
+        self._age(key, after)
         if not key.ids:
             key.due = None
         folded.state, folded.wake = key.kept(), self._wake(key)
         return folded
+
+    def _age(self, key: SlidingState, moment: Moment) -> None:
+        """Evict what is too old now. Nobody folds a key just for that, as long as its newest record stays."""
+        if self._evict_older is not None:
+            key.now = max(key.now, moment.clock if self._ages_by_clock else moment.watermark)
+            key.drop_older(key.now - self._evict_older)
 
     def _take(self, key: SlidingState, position: int, records: Records, before: Moment, folded: Folded) -> None:
         """One record: delta trigger, eviction, insertion, count trigger. What is too old is evicted at once."""

@@ -7,49 +7,62 @@ rules are tried without Spark in tests/machine (`test_triggers.py`, `test_buffer
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from machine.told import Event, Told
-from support.firings import CONTRACT, TOLD
-from support.ordered import Batch, Record, Result
+from machine.told import Told
+from support.every_window import BOUNDS, Table, added, batches_of, by_user, check, everything, fed, shown
+from support.firings import TOLD
+from support.ordered import Result
 from support.ordered_oracle import WindowOracle, around_records, buffered
-from support.projects import EVENTS_CONTRACT, NOW, Mill, a_project, an_event, rows_of
 from support.session_oracle import SessionOracle
 from tidemill import (
     AfterCount,
     AfterWatermark,
     Calendar,
+    CountEvictor,
     CountPolicy,
+    DeltaEvictor,
     DeltaPolicy,
     Global,
     PunctuationPolicy,
     Sliding,
     SlidingBuffer,
+    TimeEvictor,
     Tumbling,
     TumblingBuffer,
 )
 from tidemill.core.ordered.event_windows import EventWindows
-from tidemill.core.ordered.policies import PunctuationPolicy as Marked
 from tidemill.core.ordered.records import Moment
-from tidemill.core.time.times import micros
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 WINDOWS = {
     "Tumbling('10 s')": Tumbling("10 s"),
+    "Tumbling('10 s', offset='3 s')": Tumbling("10 s", offset="3 s"),
     "Sliding('12 s', '5 s')": Sliding("12 s", "5 s"),
     "Calendar('day')": Calendar("day"),
+    "Calendar('month', 'Europe/London')": Calendar("month", "Europe/London"),
     "Global()": Global(),
 }
-LATENESS = {"Tumbling('10 s')": "8 s", "Sliding('12 s', '5 s')": "8 s"}
+EVICTORS = {
+    "CountEvictor(2)": CountEvictor(2),
+    "CountEvictor(2, after=True)": CountEvictor(2, after=True),
+    "TimeEvictor('3 s')": TimeEvictor("3 s"),
+    "DeltaEvictor('amount', 2)": DeltaEvictor("amount", 2),
+}
+LATENESS = "8 s"
 REPLACING = "accumulating_and_replacing"
 MODES = ("discarding", "accumulating", "accumulating_and_retracting", REPLACING)
-TRIGGER, ENDLESS = "AfterWatermark(early=AfterCount(2), late=AfterCount(1))", "AfterWatermark(early=AfterCount(2))"
+TRIGGER, TRIGGERED = (
+    "AfterWatermark(early=AfterCount(2), late=AfterCount(1))",
+    AfterWatermark(AfterCount(2), AfterCount(1)),
+)
+ENDLESS, EARLY = "AfterWatermark(early=AfterCount(2))", AfterWatermark(early=AfterCount(2))
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3))": TumblingBuffer(CountPolicy(3)),
     "TumblingBuffer(DeltaPolicy('amount', 4))": TumblingBuffer(DeltaPolicy("amount", 4)),
@@ -61,89 +74,21 @@ BUFFERS = {
         DeltaPolicy("amount", 3), DeltaPolicy("amount", 2)
     ),
 }
-AROUND = "RecordWindows('10 s')"
-SESSION, GAP = "Session('5 s')", 5_000_000
-FIRED = [(window, mode) for window in (*WINDOWS, SESSION) for mode in MODES]
-
-HEAD = """
-from tidemill import *
-
-with Pipeline("firings", every="1 minute", idle_timeout=None) as pipeline:
-    events = pipeline.read("events", contract="events", event_time="ts", delay="4 s")
-    users = events.with_columns(user="coalesce(user, '')", marker="amount = -1").key_by("user")
-"""
-PUBLISH = """
-    (
-        users.window(WINDOWLATENESS).aggregate(n=Count(), amount=Sum("amount"))
-        .publish("NAME", contract="NAME"MORE)
-    )
-"""
-BOUND = """\
-      - {name: window_start, logicalType: timestamp}
-      - {name: window_end, logicalType: timestamp}
-"""
+GAP = 5_000_000
 
 
-def published(window: str, name: str, more: str = "") -> str:
-    lateness = f", allowed_lateness={LATENESS[window]!r}" if window in LATENESS else ""
-    text = PUBLISH.replace("WINDOW", window).replace("LATENESS", lateness)
-    return text.replace("NAME", name).replace("MORE", more)
-
-
-def contract(name: str, more: str = "") -> str:
-    lines = [line for line in CONTRACT.splitlines(keepends=True) if "amounts" not in line]
-    return "".join(lines).replace("firings", name) + more
-
-
-def everything(folder: Path, spark: Any, writer: str) -> Mill:
-    pipeline, contracts = HEAD, {"events": EVENTS_CONTRACT.replace("EXTRA", "keep")}
-    for number, (window, mode) in enumerate(FIRED):
-        name, kinds = f"windows_{number}", [kind for kind in TOLD if mode != REPLACING or kind != "operation"]
-        said = ENDLESS if "Global" in window else TRIGGER
-        told = ", ".join(f'{kind}="{"nth" if kind == "index" else kind}"' for kind in kinds)
-        pipeline += published(window, name, f', trigger={said}, accumulation="{mode}", {told}')
-        contracts[name] = contract(name, ("" if "Global" in window else BOUND) + "".join(TOLD[k] for k in kinds))
-    for number, window in enumerate(BUFFERS):
-        pipeline += published(window, f"buffers_{number}")
-        contracts[f"buffers_{number}"] = contract(f"buffers_{number}")
-    pipeline, contracts["around"] = pipeline + published(AROUND, "around"), contract("around", BOUND)
-    mill = Mill(a_project(folder, pipeline, contracts, writer=writer), spark, "firings")
-    mill.log.create_topic("events", partitions=2)
-    return mill
-
-
-def a_batch(draw: random.Random, told: Told, users: Sequence[str]) -> None:
-    """Feed what comes before the next cut: some records of each user, out of order by up to 12 s."""
-    fed: dict[int, list[Event]] = {0: [], 1: []}
-    for user in users:
-        for _ in range(draw.randint(0, 6)):
-            second = 10 * len(told.after) + draw.randint(-12, 10)
-            fed[draw.randint(0, 1)].append(Event(second, user, draw.choice([-1, 1, 2, 3, 5, 8])))
-    for partition, events in fed.items():
-        draw.shuffle(events)
-        told.log[partition] += events
-        told.mill.feed([an_event(*event) for event in events], partition=partition)
-
-
-def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
+def of_windows(told: Told, oracle_of: Any, *, bounded: bool, replacing: bool) -> Iterator[tuple[Any, ...]]:
     """User, start, timing, index, whether it is the last one, operation, count and sum of each row."""
     for user, own in by_user(told).items():
-        oracle = oracle_of(window, mode)
+        oracle = oracle_of()
         oracle.run(batches_of(told, own), Moment())
         amounts = [event.amount for _, event in own]
-        for each in standing(oracle) if mode == REPLACING else oracle.results:
+        for each in standing(oracle) if replacing else oracle.results:
             taken = [("delete", of, numbers) for of, numbers in each.retracts]
             for operation, of, numbers in [*taken, ("insert", each.window, each.records)]:
-                start = None if of is None or window == "Global()" else of.start
+                start = of.start if bounded and of is not None else None
                 rest = (each.timing.value, each.index, each.is_last, operation, *added(numbers, amounts))
                 yield (user, start, *rest)
-
-
-def oracle_of(window: str, mode: str) -> WindowOracle | SessionOracle:
-    if window == SESSION:
-        return SessionOracle(GAP, mode)
-    trigger = EARLY if window == "Global()" else TRIGGERED
-    return WindowOracle(EventWindows(WINDOWS[window].panes, trigger, LATENESS.get(window, "0 s"), mode))
 
 
 def standing(oracle: WindowOracle | SessionOracle) -> Iterable[Result]:
@@ -161,52 +106,47 @@ def around(told: Told) -> Iterator[tuple[Any, ...]]:
             yield (user, window.start, *added(numbers, amounts))
 
 
-def batches_of(told: Told, own: Sequence[tuple[int, Event]]) -> list[Batch]:
-    """The records of a user, batch by batch."""
-    batches, first = list[Batch](), 0
-    for until, watermark in told.after:
-        part = [event for number, event in own if first <= number < until]
-        records = [Record(micros(NOW) + e.second * 1_000_000, e.amount) for e in part]
-        batches.append(Batch(records, Moment(watermark)))
-        first = until
-    return batches
-
-
-TRIGGERED = AfterWatermark(early=AfterCount(2), late=AfterCount(1))
-EARLY = AfterWatermark(early=AfterCount(2))
-
-
-def of_buffers(told: Told, text: str) -> Iterator[tuple[Any, ...]]:
+def of_buffers(told: Told, declared: TumblingBuffer | SlidingBuffer) -> Iterator[tuple[Any, ...]]:
     """User, count and sum of each firing."""
-    declared = BUFFERS[text]
-    marked = isinstance(getattr(declared, "flush", None), Marked)
+    marked = isinstance(getattr(declared, "flush", None), PunctuationPolicy)
     for user, own in by_user(told).items():
         amounts = [event.amount for _, event in own]
-        records = [Record(value=amount, marker=marked and amount == -1) for amount in amounts]
+        records = [record for batch in batches_of(told, own, marked=marked) for record in batch.records]
         yield from ((user, *added(numbers, amounts)) for numbers in buffered(declared, records))
 
 
-def by_user(told: Told) -> dict[str, list[tuple[int, Event]]]:
-    """The records that count, with their numbers."""
-    found: dict[str, list[tuple[int, Event]]] = defaultdict(list)
-    for number, event in enumerate(told.order):
-        found[event.user].append((number, event))
-    return found
+def fired(window: str, mode: str, evictor: str = "") -> Table:
+    """A table of firings of windows with a trigger."""
+    kinds = [kind for kind in TOLD if mode != REPLACING or kind != "operation"]
+    told = ", ".join(f'{kind}="{"nth" if kind == "index" else kind}"' for kind in kinds)
+    bounded, late = "Global" not in window, window.startswith(("Tumbling", "Sliding"))
+    oracle: Any = partial(SessionOracle, GAP, mode)
+    if window in WINDOWS:
+        lateness, trigger = LATENESS if late else "0 s", TRIGGERED if bounded else EARLY
+        windows = EventWindows(WINDOWS[window].panes, trigger, lateness, mode, EVICTORS.get(evictor))
+        oracle = partial(WindowOracle, windows)
+    return Table(
+        window + (f", allowed_lateness={LATENESS!r}" if late else "") + (f", evictor={evictor}" if evictor else ""),
+        partial(of_windows, oracle_of=oracle, bounded=bounded, replacing=mode == REPLACING),
+        f'trigger={TRIGGER if bounded else ENDLESS}, accumulation="{mode}", {told}',
+        (BOUNDS if bounded else "") + "".join(TOLD[kind] for kind in kinds),
+    )
 
 
-def added(numbers: Sequence[int], amounts: Sequence[int]) -> tuple[int, int | None]:
-    return len(numbers), sum(amounts[n] for n in numbers) if numbers else None
-
-
-def shown(mill: Mill, table: str) -> list[tuple[Any, ...]]:
-    def row(found: dict[str, Any]) -> tuple[Any, ...]:
-        start = micros(found["window_start"]) if "window_start" in found else None
-        if "timing" not in found:
-            return (found["user"], *(() if start is None else (start,)), found["n"], found["amount"])
-        told = (found["timing"], found["nth"], found["last"], found.get("operation", "insert"))
-        return (found["user"], start, *told, found["n"], found["amount"])
-
-    return sorted((row(each) for each in rows_of(mill.project.published_uri(table))), key=str)
+def tables() -> dict[str, Table]:
+    """A table for each kind of window and accumulation."""
+    every = [(window, mode, "") for window in (*WINDOWS, "Session('5 s')") for mode in MODES]
+    evicting = [
+        ("Tumbling('10 s')", mode, evictor)
+        for mode in MODES
+        for evictor in EVICTORS
+        if mode != "discarding" or "after" not in evictor
+    ]
+    return {
+        **{f"windows_{number}": fired(*each) for number, each in enumerate([*every, *evicting])},
+        **{f"buffers_{n}": Table(text, partial(of_buffers, declared=BUFFERS[text])) for n, text in enumerate(BUFFERS)},
+        "around": Table("RecordWindows('10 s')", around, columns=BOUNDS),
+    }
 
 
 @pytest.mark.parametrize(
@@ -216,14 +156,8 @@ def shown(mill: Mill, table: str) -> list[tuple[Any, ...]]:
 def test_firings_of_random_record_sets_are_those_of_the_plain_rule(
     tmp_path: Path, spark: Any, writer: str, sets: int, batches: int
 ) -> None:
-    mill, draw = everything(tmp_path, spark, writer), random.Random(f"{writer}{sets}")
-    told, users = Told(mill), [f"u{number:03}" for number in range(sets)]
-    for _ in range(batches):
-        a_batch(draw, told, users)
-        told.run()
-    for number, (window, mode) in enumerate(FIRED):
-        assert shown(mill, f"windows_{number}") == sorted(of_windows(told, window, mode), key=str), (window, mode)
-    for number, text in enumerate(BUFFERS):
-        assert shown(mill, f"buffers_{number}") == sorted(of_buffers(told, text), key=str), text
-    assert shown(mill, "around") == sorted(around(told), key=str)
+    made = tables()
+    mill = everything(tmp_path, spark, writer, made)
+    told = fed(mill, random.Random(f"{writer}{sets}"), sets, batches)
+    check(told, made)
     assert {row[2] for row in shown(mill, "windows_0")} == {"EARLY", "ON_TIME", "LATE"}

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql.connect.session import SparkSession as OnAServer
 from servers import free_ports
 
-from tidemill.core.errors import ConfigError, EngineError
+from tidemill.core.errors import ConfigError, DeclarationError, EngineError
 from tidemill.engine.spark import session as sessions
 from tidemill.engine.spark.connect import connect_session
 from tidemill.engine.spark.failures import explained
@@ -44,6 +45,13 @@ def test_a_token_in_a_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
 def test_a_spark_without_a_jar_is_told_so(spark: Any, name: str) -> None:
     with pytest.raises(ConfigError, match="lacks jars"), explained("p: batch 1"):
         spark.read.format(name).load()
+
+
+@pytest.mark.parametrize("said", [": java.lang.StackOverflowError", "[FAILED_TO_PARSE_TOO_COMPLEX] The statement"])
+def test_a_pipeline_that_is_too_large_for_spark_is_told_to_divide(said: str) -> None:
+    with pytest.raises(DeclarationError, match="more tables and steps than Spark plans") as refused, explained("p"):
+        raise Py4JError(said)
+    assert "another pipeline may read the same topic" in refused.value.fix
 
 
 @pytest.mark.spark

@@ -134,7 +134,10 @@ def _of_flow(flow: Flow, where: str) -> Iterator[tuple[str, str]]:
         ways = branches_of(flow, source)
         columns = [f.name for f in source.contract.fields]
         marked = source.watermark is not None
-        yield f"sql: rows of {source.topic}{where}", branch_out(checked(source, ANY_TIME), columns, ways, marked=marked)
+        yield (
+            f"sql: rows of {source.topic}{where}",
+            "\n".join(branch_out(checked(source, ANY_TIME), columns, ways, marked=marked)),
+        )
         yield f"sql: rejected of {source.topic}{where}", rejected_rows(source)
         yield f"sql: late of {source.topic}{where}", late_rows([branch for branch, _ in ways])
     for sink in flow.sinks:

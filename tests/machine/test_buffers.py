@@ -98,9 +98,7 @@ def test_the_watermark_evicts_what_is_older_and_an_empty_buffer_is_no_firing(tmp
 
 
 @pytest.mark.parametrize("text", [*TIMED, "SlidingBuffer(TimePolicy('6 s'), TimePolicy('7 s', clock='batch_clock'))"])
-def test_a_backfill_evicts_what_batches_evicted_that_folded_no_key_for_it(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_backfill_evicts_what_batches_evicted_that_folded_no_key_for_it(tmp_path: Path, text: str) -> None:
     mill, draw = firings(tmp_path, NO_SPARK, text, collect=False), random.Random(text)
     for number in range(12):
         at = 3 * number

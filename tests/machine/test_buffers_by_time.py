@@ -182,7 +182,7 @@ def test_no_window_of_time_says_which_batches_a_backfill_needs(tmp_path: Path) -
     mill = a_pipeline(tmp_path)
     mill.feed([an_event(1), an_event(5)])
     mill.run()
-    with pytest.raises(TidemillError, match="follow the order of records, not event time"):
+    with pytest.raises(TidemillError, match="depends on all records of its key before it"):
         done(backfill(an_amendment(mill), OfWindows(since=NOW, until=NOW + timedelta(seconds=9))))
 
 

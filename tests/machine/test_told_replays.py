@@ -288,7 +288,7 @@ def test_event_times_choose_repairs_that_let_in_what_is_newer_than_all_else(tmp_
 
 def test_event_times_choose_nothing_where_windows_follow_the_order_of_records(tmp_path: Path) -> None:
     mill = a_mill(tmp_path, 1, 2)
-    with pytest.raises(AmendmentError, match="windows of firings follow the order of records, not event time"):
+    with pytest.raises(AmendmentError, match="a firing of firings is made of depends on all records of its key"):
         preview(an_amendment(mill), windows_of("windows", "2026-01-01/2026-01-02"))
 
 

@@ -103,6 +103,9 @@ def test_firings_that_wait_for_the_watermark_come_after_the_end_of_their_window(
         declared = windows.window if isinstance(window, EventWindows) else window
         sink = FiringSink(declared=declared, window=window, **common)
         assert ("after its end, if newer" in document(replace(flow, sinks=(sink,)))) is waits
+    last = TumblingBuffer(CountPolicy(3), order="event_time")
+    page = document(replace(flow, sinks=(FiringSink(declared=last, window=last, **common),)))
+    assert "a record is in its buffer about 130 seconds after its event time, if newer records arrive" in page
 
 
 def test_service_levels_of_contracts_are_promised(flow: Flow) -> None:

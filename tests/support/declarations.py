@@ -274,7 +274,7 @@ def _buffers_by_time() -> Pipeline:
         orders = pipeline.read("orders", contract="orders", event_time="ts").key_by("shop")
         for name, buffer in (
             ("sorted_hundreds", TumblingBuffer(CountPolicy(100), order="event_time")),
-            ("sorted_tens", SlidingBuffer(CountPolicy(10), order="event_time", most_keys=20)),
+            ("sorted_tens", SlidingBuffer(CountPolicy(10), order="event_time")),
         ):
             orders.window(buffer).aggregate(n=Count()).publish(name, contract=name)
     return pipeline

@@ -229,15 +229,22 @@ def around_records(size: int, batches: Iterable[Batch], before: Moment) -> list[
 
 
 def buffered(
-    declared: TumblingBuffer | SlidingBuffer, records: Sequence[Record], *, ages_first: bool = False
+    declared: TumblingBuffer | SlidingBuffer, records: Sequence[Record], ages: Sequence[int] | None = None
 ) -> list[list[int]]:
     """The firings of a buffer of all these records that need no clock, as numbers of records.
 
-    With `ages_first`, what is too old is evicted before a delta compares.
+    `ages` has for each record the time that has come before it: what is too old by then is evicted first.
     """
     if isinstance(declared, TumblingBuffer):
         return _tumbled(declared.flush, records)
-    return _slid(declared.evict, declared.trigger, records, ages_first=ages_first)
+    return _slid(declared.evict, declared.trigger, records, ages)
+
+
+def aged(declared: SlidingBuffer, batches: Sequence[Batch], before: Moment) -> list[list[int]]:
+    """The same of a buffer that evicts by event time, where the watermark evicts, too."""
+    moments = [before, *(batch.after for batch in batches)]
+    ages = [moment.watermark for moment, batch in zip(moments, batches, strict=False) for _ in batch.records]
+    return buffered(declared, [record for batch in batches for record in batch.records], ages)
 
 
 def late_records(batches: Iterable[Batch], before: Moment) -> set[int]:
@@ -256,7 +263,7 @@ def buffered_by_time(
     records, late = [record for batch in batches for record in batch.records], late_records(batches, before)
     passed = [i for i, each in enumerate(records) if i not in late and each.time < batches[-1].after.watermark]
     order = sorted(passed, key=lambda i: (records[i].time, records[i].place or ("", 0, i)))
-    found = buffered(declared, [records[i] for i in order], ages_first=True)
+    found = buffered(declared, [records[i] for i in order], [records[i].time for i in order])
     return [sorted(order[i] for i in fired) for fired in found]
 
 
@@ -279,20 +286,21 @@ def _tumbled(flush: Any, records: Sequence[Record]) -> list[list[int]]:
 
 
 def _slid(  # noqa: C901  in the order of SPL
-    evict: Any, trigger: Any, records: Sequence[Record], *, ages_first: bool
+    evict: Any, trigger: Any, records: Sequence[Record], ages: Sequence[int] | None
 ) -> list[list[int]]:
     fires, buffer, compared, since, newest = [], list[int](), None, 0, None
     for i, record in enumerate(records):
         if record.marker or (record.value is None and DeltaPolicy in (type(evict), type(trigger))):
             continue
         if isinstance(evict, TimePolicy):
-            newest = record.time if newest is None else max(newest, record.time)
-            if ages_first:
+            if ages is not None:
+                newest = max(ages[i], ages[i] if newest is None else newest)
                 buffer = [each for each in buffer if records[each].time >= newest - evict.micros]
+            newest = record.time if newest is None else max(newest, record.time)
         if isinstance(trigger, DeltaPolicy):
             compared = i if compared is None else compared
             if _above(record, records[compared]) > trigger.threshold:
-                fires.append(buffer)
+                fires += [buffer] if buffer else []
                 compared = i
         if isinstance(evict, CountPolicy):
             buffer = buffer[-evict.count + 1 :] if evict.count > 1 else []
@@ -304,7 +312,7 @@ def _slid(  # noqa: C901  in the order of SPL
         is_old = isinstance(evict, TimePolicy) and newest is not None and record.time < newest - evict.micros
         buffer, since = buffer if is_old else [*buffer, i], since + 1
         if isinstance(trigger, CountPolicy) and since == trigger.count:
-            fires.append(buffer)
+            fires += [buffer] if buffer else []
             since = 0
     return fires
 

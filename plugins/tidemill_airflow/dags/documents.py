@@ -103,6 +103,8 @@ def _on_time(flow: Flow, sink: Sink) -> str:
         if any(i.told for i in flow.sources):
             return "a window appears once the watermark that records or other pipelines tell has passed its end"
         after = show_duration(wait + flow.spec.every)
+        if isinstance(sink, FiringSink) and not sink.bounded:
+            return f"a record is in its buffer about {after} after its event time, if newer records arrive"
         return f"a window appears about {after} after its end, if newer records arrive"
     return f"a record is in its table about {show_duration(flow.spec.every)} after its arrival"
 

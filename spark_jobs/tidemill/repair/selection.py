@@ -120,8 +120,8 @@ def _check_bounded(amendment: AmendmentJob) -> None:
     ordered = [sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
     if ordered and not any(sink.bounded for sink in ordered):
         raise AmendmentError(
-            f"{amendment.pipeline}: windows of {ordered[0].table} follow the order of records, not event time "
-            f"({ordered[0].declared}), so that event times do not say which batches read their records",
+            f"{amendment.pipeline}: what a firing of {ordered[0].table} is made of depends on all records of its key "
+            f"before it ({ordered[0].declared}), so that event times do not say which batches read its records",
             fix="name offsets, with --from-offsets and --to-offsets, or times of arrival, with --from-time and "
             "--to-time",
         )

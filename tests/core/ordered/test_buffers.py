@@ -338,23 +338,6 @@ def test_the_state_of_another_machine_is_refused() -> None:
         machine_of(TumblingBuffer(CountPolicy(2))).fold({**state, "version": 2}, Records(), Moment(), Moment())
 
 
-def test_what_the_watermark_has_evicted_is_in_no_firing_though_nobody_folded_the_key_for_it() -> None:
-    story = Story(SlidingBuffer(TimePolicy("6 us"), DeltaPolicy("x", 2)), Moment(0, 0))
-    story.batch([Record(0, 1), Record(5, 1)], Moment(0, 0))
-    assert story.wake == Wake(watermark=12)
-    story.before = Moment(8, 0)
-    story.batch([Record(9, 5)], Moment(8, 0))
-    assert [each.records for each in story.results] == [(1,)]
-
-
-def test_a_trigger_of_the_clock_fires_without_what_the_watermark_has_evicted() -> None:
-    story = Story(SlidingBuffer(TimePolicy("6 us"), TimePolicy("10 us", clock="batch_clock")), Moment(0, 1))
-    story.batch([Record(0, 1), Record(5, 1)], Moment(0, 1))
-    story.before = Moment(8, 9)
-    story.batch([], Moment(9, 12))
-    assert [each.records for each in story.results] == [(1,)]
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [

@@ -218,6 +218,14 @@ def test_no_way_of_reading_partitions_changes_buffers_in_order_of_event_time(dec
 
 
 @settings(max_examples=300)
+@given(sorting, st.lists(records, max_size=20), st.lists(st.integers(-40, 60), max_size=6), cuts)
+def test_no_step_of_the_watermark_changes_buffers_in_order_of_event_time(declared, log, steps, cuts) -> None:
+    end, passing = Batch([], Moment(60)), [Batch([], Moment(step)) for step in sorted(steps)]
+    at_once = told(declared, [*cut([Batch(log, START)], cuts, START), end], START)
+    assert told(declared, [Batch(log, START), *passing, end], START).results == at_once.results
+
+
+@settings(max_examples=300)
 @given(windows(aligned, evictors), stories(plain))
 def test_windows_with_triggers_are_as_the_oracle_says(declared, batches) -> None:
     oracle = WindowOracle(declared)

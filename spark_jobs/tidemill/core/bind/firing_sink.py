@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from tidemill.core.bind.firing_columns import FiringColumns
-from tidemill.core.bind.firing_times import looks_at_clock, panes_of, sorts, waits_for_watermark
+from tidemill.core.bind.firing_times import looks_at_clock, panes_of, waits_for_watermark
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Aggregate
@@ -19,7 +19,7 @@ from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import DeltaEvictor
-from tidemill.core.ordered.foldable import Ordered, policies_of
+from tidemill.core.ordered.foldable import Ordered, policies_of, sorts
 from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
@@ -33,9 +33,10 @@ class FiringSink:
     """A published table with a row for each firing of an ordered window. `paths` leads from each input to the windows.
 
     Rows are appended, and a later firing does not replace them unless the table `replaces`. Records of a key are taken
-    in the order of their batches, and in the order of topic, partition and offset within one. If `topic` is set, its
-    rows are also sent there. `start` and `end` name the columns of a window's bounds, where windows have some.
-    `results` are steps over finished rows. `declared` is what was declared as window, `window` what is folded.
+    in the order of their batches, and of topic, partition and offset within one, unless the window sorts them. If
+    `topic` is set, its rows are also sent there. `start` and `end` name the columns of a window's bounds, where windows
+    have some. `results` are steps over finished rows. `declared` is what was declared as window, `window` what is
+    folded.
     """
 
     table: str
@@ -103,12 +104,15 @@ class FiringSink:
 
     @property
     def panes(self) -> Panes:
-        """The windows of event time that decide which records are late; one that never ends for other buffers."""
+        """The windows of event time that decide which records are late; one that never ends where none is.
+
+        Whether a record can be in no others is another question: `bounded`.
+        """
         return panes_of(self.declared)
 
     @property
     def bounded(self) -> bool:
-        """Whether event time says which windows a record may be in; other windows follow the order of records."""
+        """Whether event time says which windows a record may be in; of others, all earlier records of the key do."""
         return not sorts(self.window) and not isinstance(self.panes, OnePane)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
-from tidemill.core.ordered.foldable import Ordered, policies_of
+from tidemill.core.ordered.foldable import Ordered, policies_of, sorts
 from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
@@ -16,7 +16,7 @@ from tidemill.core.time.windows import WindowSpec
 
 
 def panes_of(declared: SelfFiring | WindowSpec) -> Panes:
-    """The windows of event time that decide which records are late; one that never ends for other buffers."""
+    """The windows of event time that decide which records are late; one that never ends where none is."""
     match declared:
         case TumblingBuffer(flush=TimePolicy(uses_clock=False) as time):
             return EvenPanes(size=time.micros, slide=time.micros, offset=0)
@@ -30,11 +30,6 @@ def panes_of(declared: SelfFiring | WindowSpec) -> Panes:
             return SessionPanes(gap=declared.micros)
         case _:
             return declared.panes
-
-
-def sorts(window: Ordered) -> bool:
-    """Whether records wait for the watermark, to be taken in order of event time."""
-    return isinstance(window, TumblingBuffer | SlidingBuffer) and window.sorts
 
 
 def waits_for_watermark(window: Ordered) -> bool:

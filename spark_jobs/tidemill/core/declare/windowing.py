@@ -17,6 +17,7 @@ from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.accumulation import Accumulation
 from tidemill.core.ordered.buffers import TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
+from tidemill.core.ordered.foldable import sorts
 from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.record_windows import RecordWindows
 from tidemill.core.ordered.self_firing import SelfFiring
@@ -67,7 +68,7 @@ def window_by(
 def _self_firing(spec: SelfFiring, allowed_lateness: str | timedelta, start: str, end: str | None) -> op.WindowBy:
     """The operator for windows that say themselves when they fire; a buffer has bounds only if time flushes it."""
     if duration(allowed_lateness, "allowed_lateness"):
-        by_time = isinstance(spec, RecordWindows)
+        by_time = isinstance(spec, RecordWindows) or sorts(spec)
         why, fix = (
             ("they fire once", "leave it out, and give the input a longer delay: read(..., delay=...)")
             if by_time

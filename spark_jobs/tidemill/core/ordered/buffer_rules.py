@@ -67,19 +67,22 @@ def forgotten(timeout: str | timedelta | None, most: int | None) -> str:
     return idle if most is None else f"{idle}, of {most:,} keys at most"
 
 
-def order_of(given: str, policy: Policy, timeout: str | timedelta | None) -> Order:
-    """The order, if it can make a difference for what `policy` lets out, and if no record waits in vain."""
+def order_of(given: str, policy: Policy, timeout: str | timedelta | None, most: int | None) -> Order:
+    """The order, if `policy` goes with it, and if no record waits in vain."""
     try:
         order = Order(given)
     except ValueError:
         known = " or ".join(f'"{each.value}"' for each in Order)
-        raise DeclarationError(f"the order of a buffer is {known}, found {given!r}") from None
-    if order is Order.EVENT_TIME and timeout is not None:
         raise DeclarationError(
-            "idle_timeout is by the clock of batches, and in order of event time records wait for the watermark: they "
-            "would be forgotten before they are in the buffer",
-            fix="leave out idle_timeout, or the order",
-        )
+            f"the order of a buffer is {known}, found {given!r}", fix="leave out order for that of arrival"
+        ) from None
+    for name, bound in (("idle_timeout", timeout), ("most_keys", most)):
+        if order is Order.EVENT_TIME and bound is not None:
+            raise DeclarationError(
+                f"{name} forgets keys, and in order of event time their records wait for the watermark: they would be "
+                "forgotten before they are in the buffer",
+                fix=f"leave out {name}, or the order",
+            )
     if order is Order.EVENT_TIME and isinstance(policy, TimePolicy) and policy.uses_clock:
         raise DeclarationError(
             f"{policy} looks at when records arrive, and in order of event time that says nothing of a record",

@@ -39,8 +39,8 @@ class TumblingBuffer:
             forgotten whose last record came first, with what their buffers hold. None: all are kept.
         order: "arrival", by batch and then by topic, partition and offset; or "event_time": a record waits until the
             watermark has passed it, and the buffer takes those that waited by event time, then topic, partition and
-            offset. Where records are cut into batches then decides nothing, and a record that comes behind the
-            watermark is late.
+            offset. Batches then do not decide how records follow one another. A record that comes behind the watermark
+            is late, a marker, too.
 
     Raises:
         DeclarationError: that is no policy, or only windows of time could be empty; or the timeout is no such duration,
@@ -66,12 +66,12 @@ class TumblingBuffer:
         ends = by_clock or self.flush == CountPolicy(1)
         object.__setattr__(self, "idle_timeout", timeout_of(self.idle_timeout, self.flush, ends=ends))
         check_most(self.most_keys)
-        object.__setattr__(self, "order", order_of(self.order, self.flush, self.idle_timeout))
+        object.__setattr__(self, "order", order_of(self.order, self.flush, self.idle_timeout, self.most_keys))
         if self.sorts and isinstance(self.flush, TimePolicy):
             raise DeclarationError(
                 f"a buffer that flushes by {self.flush} holds the same records in any order", fix="leave out order"
             )
-        if self.most_keys is not None and self.flush == CountPolicy(1) and not self.sorts:
+        if self.most_keys is not None and self.flush == CountPolicy(1):
             raise DeclarationError(f"no key keeps anything in a buffer by {self.flush}", fix="leave out most_keys")
 
     @property
@@ -104,7 +104,7 @@ class SlidingBuffer:
     counts for the trigger, but is in no result. A buffer without records is no result. A time trigger fires at whole
     multiples of its length since 1970, as long as there are records; where a batch comes so late that these are more
     than 10,000, only at the last. In order of event time, what a record makes too old is evicted before anything else,
-    as the watermark might have evicted it.
+    because a batch in between would have evicted it.
 
     Args:
         evict: the eviction policy.
@@ -115,8 +115,8 @@ class SlidingBuffer:
             forgotten whose last record came first, with what their buffers hold. None: all are kept.
         order: "arrival", by batch and then by topic, partition and offset; or "event_time": a record waits until the
             watermark has passed it, and the buffer takes those that waited by event time, then topic, partition and
-            offset. Where records are cut into batches then decides nothing, and a record that comes behind the
-            watermark is late.
+            offset. Batches then do not decide how records follow one another. A record that comes behind the watermark
+            is late, a marker, too.
 
     Raises:
         DeclarationError: that is no policy, or the two do not go together; or the timeout is no such duration, or not
@@ -138,10 +138,11 @@ class SlidingBuffer:
                     f"{name} is {policy}, but markers say where a buffer ends, and a sliding buffer has no end",
                     fix=f'write TumblingBuffer(PunctuationPolicy("{policy.marker}"))',
                 )
+        object.__setattr__(self, "order", order_of(self.order, self.evict, self.idle_timeout, self.most_keys))
         if isinstance(self.trigger, TimePolicy) and not self.trigger.uses_clock:
+            why = "is triggered by its records, or by the clock" if self.sorts else "cannot wait for those out of order"
             raise DeclarationError(
-                f"trigger is {self.trigger}, but a buffer in order of arrival cannot wait for records that come out of "
-                "order",
+                f"trigger is {self.trigger}, but a buffer in order of {self.order.replace('_', ' ')} {why}",
                 fix='write .window(Sliding(size, slide)) for event time, or TimePolicy(..., clock="batch_clock")',
             )
         deltas = {each.attribute for each in (self.evict, self.trigger) if isinstance(each, DeltaPolicy)}
@@ -151,7 +152,6 @@ class SlidingBuffer:
                 fix="compare the same attribute in both, or choose another policy for one of them",
             )
         ends = isinstance(self.evict, TimePolicy)
-        object.__setattr__(self, "order", order_of(self.order, self.evict, self.idle_timeout))
         object.__setattr__(self, "idle_timeout", timeout_of(self.idle_timeout, self.evict, self.trigger, ends=ends))
         check_most(self.most_keys)
 

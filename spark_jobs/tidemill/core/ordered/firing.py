@@ -34,9 +34,9 @@ class Firing:
 
     `window` is None for buffers of records that time does not bound. `index` counts the firings of a window,
     `nonspeculative_index` those that are not EARLY, for which it is -1; both from 0. Only firings of a window count,
-    and a tumbling buffer is a new window after each flush; a sliding buffer is one window that never ends. `is_last`
-    says that no other firing of the window follows. `position` is the record after which it fired (before which, for
-    delta policies and markers), or None if time fired it.
+    and a tumbling buffer is a new window after each flush; a sliding buffer is one window until it keeps nothing.
+    `is_last` says that no other firing of the window follows. `position` is the record after which it fired (before
+    which, for delta policies and markers), or None if time fired it.
 
     `retracts` are the earlier firings to take back, of accumulating and retracting windows. `replaces` are windows
     that were published and have since become part of this one: sessions that were extended or merged.

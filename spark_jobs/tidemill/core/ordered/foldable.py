@@ -27,6 +27,11 @@ def policies_of(window: Ordered) -> tuple[object, ...]:
             return ()
 
 
+def sorts(window: Ordered) -> bool:
+    """Whether records wait for the watermark, to be taken in order of event time."""
+    return isinstance(window, TumblingBuffer | SlidingBuffer) and window.sorts
+
+
 def waits_for_time(window: Ordered) -> bool:
     """Whether time alone, without a record, can do something to a key."""
     if not isinstance(window, TumblingBuffer | SlidingBuffer) or window.idle_timeout is not None or window.sorts:

@@ -10,7 +10,8 @@ def opened_since(state: State) -> int | None:
     """The start of the oldest window of a key that may still change, in microseconds.
 
     None if there is none, and of windows that have no start: those of counts, deltas and markers, and `Global()`. Of
-    windows that records define, it is the time of the oldest record that is in one of them.
+    windows that records define, it is the time of the oldest record that is in one of them; of buffers in order of
+    event time, that of the oldest record that waits.
     """
     starts: list[int]
     match state["machine"]:
@@ -20,6 +21,8 @@ def opened_since(state: State) -> int | None:
             starts = [start for start, _ in state["pieces"]] + [at for at in (state["since"],) if at is not None]
         case "record windows":
             starts = state["times"][:1]
+        case "sorted":
+            starts = [time for time, *_ in state["waiting"]]
         case _:
             return None
     return min((start for start in starts if start > BEGINNING), default=None)

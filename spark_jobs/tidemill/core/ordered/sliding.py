@@ -34,6 +34,7 @@ class SlidingFold:
             self._age(key, before)
         if data:
             self._fire_due(key, before.clock, folded)
+        if data and self._ages_by_clock:
             self._age(key, before)
         for position in data:
             self._take(key, position, records, before, folded)
@@ -57,8 +58,9 @@ class SlidingFold:
             folded.dropped.append(Dropped(position, Reason.NO_VALUE))
             return
         time = before.clock if self._ages_by_clock else records.times[position]
-        if self._ages_first and self._evict_older is not None:
-            key.drop_older(time - self._evict_older)
+        if self._ages_first:
+            self._age(key, Moment(watermark=time))
+            key.begin_anew()
         if self._fire_above is not None:
             key.compare(value, self._fire_above, position, folded)
         self._evict(key, value, time)

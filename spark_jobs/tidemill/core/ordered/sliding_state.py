@@ -38,7 +38,7 @@ class SlidingState:
 
     def kept(self) -> State | None:
         """The state, unless the next record would find the same without it."""
-        if not self.ids and not self.inserted and self.compared is None:
+        if self._is_new:
             return None
         return kept(
             _MACHINE,
@@ -51,6 +51,15 @@ class SlidingState:
             compared=self.compared,
             due=self.due,
         )
+
+    @property
+    def _is_new(self) -> bool:
+        return not self.ids and not self.inserted and self.compared is None
+
+    def begin_anew(self) -> None:
+        """Count firings from 0 again if nothing would be kept, as after a batch that has ended here."""
+        if self._is_new:
+            self.index = 0
 
     @property
     def newest(self) -> Number:
@@ -86,14 +95,15 @@ class SlidingState:
         self.unordered = self.unordered and bool(self.marks)
 
     def compare(self, value: Number | None, threshold: Number, position: int, folded: Folded) -> None:
-        """A delta trigger: fire if `value` is more than `threshold` above the record that triggered last."""
+        """A delta trigger: fire what is there if `value` is more than `threshold` above what triggered last."""
         if value is None:
             return
         if self.compared is None:
             self.compared = value
         elif value - self.compared > threshold:
             self.compared = value
-            self.fire(folded, position)
+            if self.ids:
+                self.fire(folded, position)
 
     def fire(self, folded: Folded, position: int | None) -> None:
         """Fire all that is in the buffer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tidemill.core.ordered.alive import pieces_of
 from tidemill.core.ordered.firing import Dropped, Folded, Pieces, Reason, State, Wake
@@ -13,8 +13,8 @@ from tidemill.core.ordered.records import Moment, Number, Records, is_number
 
 _MACHINE = "sorted"
 
-Pairs: TypeAlias = dict[int, list[int]]
-"""For each piece of the buffer, the pieces that its records have had since they arrived, in the buffer's order."""
+Contents: TypeAlias = dict[int, list[int]]
+"""For each piece of `inner`, the pieces of its records, in the order in which `inner` took them."""
 
 
 class _Waiting(NamedTuple):
@@ -37,12 +37,12 @@ class _Key:
     def __init__(self, state: State | None, first_piece: int) -> None:
         self.next, self.waiting = first_piece, list[_Waiting]()
         self.inner: State | None = None
-        self.pieces: Pairs = {}
+        self.pieces: Contents = {}
         if state is not None:
             check_state(state, _MACHINE)
             self.next, self.inner = state["next"], state["inner"]
             self.waiting = [_Waiting(*each) for each in state["waiting"]]
-            self.pieces = _paired(self.inner, ids_of(state["pieces"]))
+            self.pieces = _contents(self.inner, ids_of(state["pieces"]))
 
     def kept(self) -> State | None:
         """The state, if a record waits or the buffer keeps something."""
@@ -56,9 +56,9 @@ class _Key:
 class SortingFold:
     """Keeps records until the watermark has passed them, and then folds them as `inner` does, in order of event time.
 
-    Each record is a piece of its own, because nobody knows what it will be beside. `inner` has other ids for its
-    pieces, and what it fires is said in those of the records. Where the buffer `compares` values, a record without one
-    is dropped when it comes.
+    Each record is a piece of its own, because nobody knows what it will be beside. `inner` has ids of its own for its
+    pieces; firings name those of the records. Where the buffer `compares` values, a record without one is dropped when
+    it comes.
     """
 
     def __init__(self, inner: Fold, *, compares: bool) -> None:
@@ -113,10 +113,12 @@ class SortingFold:
         return inner.wake
 
 
-def _paired(inner: Any, pieces: list[int]) -> Pairs:
-    """Which pieces of records each piece of the buffer has: all of them if there is one, else one each."""
+def _contents(inner: State | None, pieces: list[int]) -> Contents:
+    """What each piece of a buffer holds. A tumbling buffer is one piece, and one of a sliding buffer is a record."""
     ids = [] if inner is None else ids_of(pieces_of(inner))
-    return {ids[0]: pieces} if len(ids) == 1 else {each: [piece] for each, piece in zip(ids, pieces, strict=True)}
+    if inner is not None and inner["machine"] == "tumbling":
+        return dict.fromkeys(ids, pieces)
+    return {each: [piece] for each, piece in zip(ids, pieces, strict=True)}
 
 
 def _together(parts: Iterable[list[int]]) -> Pieces:

@@ -27,6 +27,7 @@ from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import END
 from tidemill.core.time.window_expressions import is_late, refusing_windows
 from tidemill.engine.read.typed_rows import MARK, bounded
+from tidemill.engine.spark.query import ROWS
 
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns with a row's place in the log and its event time; every sink gets them."""
@@ -35,6 +36,10 @@ _BEHIND = "_behind"
 _OF_ROWS = (*HIDDEN, _BEHIND, "_block", "_error", "_broken", "_raw", "_held", "_rejected")
 _ENDED = 2**61
 """How far each event time, at least, is behind the watermark once the log has ended."""
+
+_TOGETHER = 8
+"""The branches of one statement: each is some steps inside the others, and what Spark and a parser do with a statement
+takes as much time as the square of its depth. Forty in one took Spark 40 seconds, and a hundred it refused to parse."""
 
 _ALIVE = "_alive"
 _KEPT = "_kept_"
@@ -142,17 +147,20 @@ def needed_columns(sink: Sink) -> tuple[str, ...]:
 
 def branch_out(
     checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]], *, marked: bool = False
-) -> str:
-    """A statement that adds the columns of every branch to the rows of `tidemill.engine.read.typed_rows`.
+) -> tuple[str, ...]:
+    """Statements that add the columns of every branch to the rows of `tidemill.engine.read.typed_rows`.
 
-    A row that the contract rejects is alive in no branch. The hidden columns stay; `_mark` is one if they are `marked`.
+    Each is over the rows of the one before: `_TOGETHER` branches are one. A row that the contract rejects is alive in
+    no branch. The hidden columns stay; `_mark` is one if they are `marked`.
     """
     own = [branch.behind for branch, _ in branches if branch.behind.startswith(behind_then(0)[:-1])]
     hidden = (*_OF_ROWS, *dict.fromkeys(own), *((MARK,) if marked else ()))
     kept = [f"{_KEPT}{c}" for c in user_columns]
     text = select([*hidden, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
-    done: list[str] = []
-    for branch, path in branches:
+    done, texts = list[str](), list[str]()
+    for number, (branch, path) in enumerate(branches):
+        if number and number % _TOGETHER == 0:
+            texts, text = [*texts, text], ROWS
         beneath = [*hidden, *map(quoted, [*kept, *done])]
         start = [renamed(quoted(_KEPT + c), c) for c in user_columns]
         walked = _Walk(select([*beneath, *start, renamed("NOT _rejected", _ALIVE)], text), tuple(user_columns), beneath)
@@ -161,7 +169,7 @@ def branch_out(
         ending = _ending(branch)
         text = select([*beneath, *(renamed(value, name) for name, value in ending.items())], walked.text)
         done += ending
-    return select([*hidden, *map(quoted, done)], text)
+    return (*texts, select([*hidden, *map(quoted, done)], text))
 
 
 @dataclass(frozen=True, slots=True)

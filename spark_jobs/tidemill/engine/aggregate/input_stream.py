@@ -18,7 +18,7 @@ from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.read.segments import Segments
 from tidemill.engine.read.source import most_tasks, records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded, read_segments
-from tidemill.engine.spark.query import query
+from tidemill.engine.spark.query import queries
 from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.spark_writer import SparkWriter
 
@@ -36,7 +36,7 @@ class Stream:
     source: Input
     scan: Scan
     decode: DecodeBatches
-    statement: str
+    statements: tuple[str, ...]
     branches: tuple[Branch, ...]
     counter: Counter
     reads: Callable[[], DataFrame]
@@ -66,10 +66,10 @@ class Stream:
         }
         decode = replace(DecodeBatches.of(flow, source, plan), then=then)
         columns = [f.name for f in decode.decoder.schema]
-        statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
+        statements = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         counter = Counter(source, partitions, branches)
-        return Stream(writer, source, scan, decode, statement, branches, counter, _reads(writer, scan))
+        return Stream(writer, source, scan, decode, statements, branches, counter, _reads(writer, scan))
 
     @property
     def spark(self) -> Spark:
@@ -125,7 +125,7 @@ class Stream:
     def _rows(self, decode: DecodeBatches) -> DataFrame:
         segments = self.segments
         read = decoded(self.records, decode) if segments is None else read_segments(self.session, segments, decode)
-        return query(self.session, self.statement, read)
+        return queries(self.session, self.statements, read)
 
 
 def _reads(writer: SparkWriter, scan: Scan) -> Callable[[], DataFrame]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -66,13 +67,15 @@ class Aggregation(NamedTuple):
 class NativePass:
     """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated.
 
+    Of `branched`, each statement is over the rows of the one before.
+
     A task brings back side outputs of up to `held` bytes; if there are more, it brings none, and a second pass has to.
     It gives up if its aggregates are more than `most` bytes. `part` records are decoded and aggregated at once.
     """
 
     topic: str
     decode: DecodeBatches
-    branched: Translation
+    branched: tuple[Translation, ...]
     counted: Translation
     aggregations: tuple[Aggregation, ...]
     strays: Strays
@@ -101,7 +104,7 @@ class NativePass:
 
     def _take(self, rows: pa.Table, found: _Found) -> None:
         """Count and aggregate some decoded rows."""
-        branched = computed(self.branched, rows)
+        branched = reduce(lambda found, each: computed(each, found), self.branched, rows)
         found.add(COUNTS, computed(self.counted, branched))
         for number, aggregation in enumerate(self.aggregations):
             given = _given(aggregation, branched)

@@ -67,7 +67,7 @@ def native_passes(streams: Sequence[Stream], *, here: bool) -> tuple[NativePass,
         # The rows of this process do not come into Java's heap; what all its parts give has a bound of its own.
         tasks = 1 if here else sum(stream.tasks for stream in streams)
         return _united(
-            native_pass(s.decode, s.statement, s.branches, s.counter, tasks=tasks, here=here) for s in streams
+            native_pass(s.decode, s.statements, s.branches, s.counter, tasks=tasks, here=here) for s in streams
         )
     except LeftToSpark:
         return ()
@@ -107,8 +107,8 @@ def pass_anywhere(flow: Flow, source: Input, *, here: bool) -> NativePass:
     """
     decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
     branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
-    text = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
-    return native_pass(decode, text, branches, Counter(source, [0], branches), tasks=1, here=here)
+    texts = branch_out(checked(source, _TIMES), columns, ways, marked=source.watermark is not None)
+    return native_pass(decode, texts, branches, Counter(source, [0], branches), tasks=1, here=here)
 
 
 def nothing_here(flow: Flow, sink: FiringSink) -> pa.Table | None:
@@ -127,14 +127,14 @@ class LeftToSpark(Exception):
 
 def native_pass(  # noqa: PLR0913  what it reads, and where it runs
     decode: DecodeBatches,
-    statement: str,
+    statements: Sequence[str],
     branches: Sequence[Branch],
     counter: Counter,
     *,
     tasks: int,
     here: bool = False,
 ) -> NativePass:
-    """The pass over one input whose rows `statement` spreads over `branches`; the batch has about `tasks` tasks.
+    """The pass over one input whose rows `statements` spread over `branches`; the batch has about `tasks` tasks.
 
     Only a pass that runs `here`, in the process of the batch, brings back rows.
 
@@ -147,19 +147,21 @@ def native_pass(  # noqa: PLR0913  what it reads, and where it runs
     source = counter.source
     own = dict.fromkeys([*_COUNTED, *([MARK] if source.watermark is not None else []), *(HIDDEN if of_rows else ())])
     wanted = [*own, *_columns(branches)]
-    branched = natively(select(map(quoted, wanted), statement), tuple(schema_fields(decode.schema)))
+    *first, last = statements
+    branched = _one_after_another([*first, select(map(quoted, wanted), last)], tuple(schema_fields(decode.schema)))
+    there = branched[-1].output
     counts = [renamed(text, name) for name, text in counter.expressions.items()]
     rules, late = source.contract.row_rules, [branch.late for branch in branches]
     return NativePass(
         topic=source.topic,
         decode=decode,
         branched=branched,
-        counted=natively(select(counts, ROWS), branched.output),
-        aggregations=tuple(_of_branch(branch, branched.output) for branch in branches),
+        counted=natively(select(counts, ROWS), there),
+        aggregations=tuple(_of_branch(branch, there) for branch in branches),
         held=min(_HELD_BYTES, _MOST_BYTES // tasks // 2),
         most=_MOST_BYTES // tasks // 2,
         part=max(_PART // max(len(branches), 1), min(_PART, _LEAST_PART)),
-        strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, branched.output)),
+        strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, there)),
     )
 
 
@@ -226,6 +228,14 @@ def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRow
         if not all(is_written(types[name]) for name in names):
             return None
         found.append(LateRows(branch.late, branch.sink.table, named_windows(branch.sink), names))
+    return tuple(found)
+
+
+def _one_after_another(statements: Sequence[str], columns: tuple[Field, ...]) -> tuple[Translation, ...]:
+    """Statements of which each is over the rows of the one before, and the first over rows with these columns."""
+    found = list[Translation]()
+    for statement in statements:
+        found.append(natively(statement, found[-1].output if found else columns))
     return tuple(found)
 
 

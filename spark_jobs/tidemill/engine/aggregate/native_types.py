@@ -89,7 +89,7 @@ def _known(flow: Flow) -> Iterator[tuple[Sink, _Types]]:
 def _of_input(flow: Flow, source: Input) -> Iterator[tuple[Branch, Fields, _Types]]:
     native = pass_anywhere(flow, source, here=True)
     for (branch, _), aggregation in zip(branches_of(flow, source), native.aggregations, strict=True):
-        there = native.branched.output
+        there = native.branched[-1].output
         rows = natively(select(_entering(branch, there), ROWS, where=branch.taken), there).output
         yield branch, rows, _of_sink(branch.sink, rows, aggregation)
 

@@ -15,11 +15,10 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.ordered.firing import Wake
-from tidemill.core.ordered.foldable import Ordered
+from tidemill.core.ordered.foldable import Ordered, sorts
 from tidemill.core.ordered.idle_keys import ForgettingFold
 from tidemill.core.ordered.machine import Machine, machine_of
 from tidemill.core.ordered.records import Records
-from tidemill.core.ordered.sorting import SortingFold
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.fold_rows import Found, KeptState, Sorted
 from tidemill.engine.aggregate.surplus_fold import fold_together
@@ -59,8 +58,8 @@ class OrderedFold:
 
     def over(self, rows: pa.Table) -> pa.Table:
         """Records with their pieces, then what keys keep, then firings: with `ROW`, `PIECE` and `TOLD`."""
-        placed = isinstance(self._machine, SortingFold)
-        found, sorted_ = Found(), Sorted.of(rows, self.keys, self.history, marked=self.marked, placed=placed)
+        found = Found()
+        sorted_ = Sorted.of(rows, self.keys, self.history, marked=self.marked, placed=sorts(self.window))
         if self.together:
             fold_together(self, sorted_, rows, found)
         else:

@@ -30,7 +30,7 @@ from tidemill.engine.aggregate.time_zones import check_zone
 from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
 from tidemill.engine.read.decode import decoder_for
 from tidemill.engine.read.typed_rows import ANY_TIME, checked, row_schema
-from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.spark.query import ROWS, queries, query
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.tables.arrow_types import schema_fields
 
@@ -139,8 +139,8 @@ def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:
 
 def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) -> DataFrame:
     statement, columns = checked(source, ANY_TIME), [f.name for f in decoder_for(source.contract).schema]
-    text = branch_out(statement, columns, [(branch, path)], marked=source.watermark is not None)
-    return query(session, text, _decoded(session, source))
+    texts = branch_out(statement, columns, [(branch, path)], marked=source.watermark is not None)
+    return queries(session, texts, _decoded(session, source))
 
 
 def _decoded(session: SparkSession, source: Input) -> DataFrame:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import (
@@ -22,8 +23,38 @@ from tidemill.stores.refusals import refusal
 
 _LONGEST = 600
 _NOT_SQL = (ParseException, AnalysisException)
-_LACKING = ("[DATA_SOURCE_NOT_FOUND]", "Failed to find data source", "[DELTA_CONFIGURE_SPARK_SESSION")
-_GONE = ("[PATH_NOT_FOUND]", "FILE_NOT_EXIST]", "java.io.FileNotFoundException", "FileNotFoundError: ")
+
+
+class _Cause(NamedTuple):
+    """What an error is whose text has one of these codes."""
+
+    codes: tuple[str, ...]
+    error: Callable[..., TidemillError]
+    why: str
+    fix: str
+
+
+_CAUSES = (
+    _Cause(
+        ("[DATA_SOURCE_NOT_FOUND]", "Failed to find data source", "[DELTA_CONFIGURE_SPARK_SESSION"),
+        ConfigError,
+        "this Spark lacks jars",
+        "start it with Delta's jars and extension, and with those for Kafka and S3 where they are used: `tidemill jars "
+        "fetch` brings them",
+    ),
+    _Cause(
+        ("[PATH_NOT_FOUND]", "FILE_NOT_EXIST]", "java.io.FileNotFoundException", "FileNotFoundError: "),
+        EngineError,
+        "a file went away while the batch read it",
+        "run it again: what the log or a table has lost is named then, and nothing moves",
+    ),
+    _Cause(
+        ("java.lang.StackOverflowError", "[FAILED_TO_PARSE_TOO_COMPLEX]"),
+        DeclarationError,
+        "the pipeline has more tables and steps than Spark plans at once",
+        "divide it: another pipeline may read the same topic and publish some of the tables",
+    ),
+)
 _OF_A_ROW = (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,
@@ -38,7 +69,8 @@ def explained(where: str) -> Iterator[None]:
     """Turn errors of Spark and of the storage into Tidemill's errors.
 
     Raises:
-        DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row.
+        DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row, or the
+            pipeline has too many tables.
         ConfigError: a Spark that was not started here lacks jars.
         StoreError: the storage is read-only, or refuses access.
         EngineError: anything else failed; it may succeed later.
@@ -58,17 +90,9 @@ def explained(where: str) -> Iterator[None]:
 
 def _of_spark(where: str, error: Exception) -> TidemillError:
     text = _first_lines(error)
-    if any(code in text for code in _LACKING):
-        return ConfigError(
-            f"{where}: this Spark lacks jars: {text}",
-            fix="start it with Delta's jars and extension, and with those for Kafka and S3 where they are used: "
-            "`tidemill jars fetch` brings them",
-        )
-    if any(code in text for code in _GONE):
-        return EngineError(
-            f"{where}: a file went away while the batch read it: {text}",
-            fix="run it again: what the log or a table has lost is named then, and nothing moves",
-        )
+    for cause in _CAUSES:
+        if any(code in text for code in cause.codes):
+            return cause.error(f"{where}: {cause.why}: {text}", fix=cause.fix)
     if isinstance(error, _NOT_SQL):
         return DeclarationError(
             f"{where}: Spark does not understand an expression: {text}",

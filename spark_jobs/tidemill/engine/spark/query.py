@@ -7,6 +7,9 @@ watermark in the text would cost 100 ms of compiling in every batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -50,3 +53,8 @@ def query(session: SparkSession, text: str, rows: DataFrame) -> DataFrame:
     # A Connect client asks its server before it observes a frame, and no frame of a batch is a stream.
     vars(found)["isStreaming"] = False
     return found
+
+
+def queries(session: SparkSession, texts: Sequence[str], rows: DataFrame) -> DataFrame:
+    """The result of several statements, each over the rows of the one before."""
+    return reduce(lambda found, text: query(session, text, found), texts, rows)

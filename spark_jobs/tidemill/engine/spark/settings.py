@@ -17,6 +17,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # Statistics of cached rows know no NaN: a filter that NaN meets would leave them out.
     "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    # Each table of an input is several steps of one statement. With the default of 100, Spark gave up at 40 tables.
+    "spark.sql.analyzer.maxIterations": "10000",
     # A batch is divided into tasks even when its segment is small, so that every core decodes.
     "spark.sql.files.openCostInBytes": "131072",
     # Planning stage by stage costs more than it saves in a small batch.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -193,6 +194,37 @@ def test_rows_are_published_alone(tmp_path: Path, spark: Any) -> None:
     assert len(here.published("copies")) == 44
     assert [row["n"] for row in here.published("triples")][:3] == [3, 3, 3]
     assert len(here.own("late")) == 1
+
+
+SHARES = """
+from tidemill import *
+
+with Pipeline("sums", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts")
+    shares = events.with_columns(share="CAST(amount AS DOUBLE) / 8").key_by("user").window(Tumbling("10 s"))
+    shares.aggregate(n=Count(), amount=Max("share"), last=Max("ts")).publish("sums", contract="sums")
+"""
+SHARED = (
+    SUMS_CONTRACT.replace("amount, logicalType: integer", "amount, logicalType: number")
+    + "      - {name: last, logicalType: timestamp}\n"
+)
+
+
+def test_late_records_with_doubles_and_times_are_put_aside_alone(tmp_path: Path, spark: Any) -> None:
+    contracts, made = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SHARED}, []
+    for way, settings in (("here", {}), ("there", {"aggregate": "spark"})):
+        mill = Mill(a_project(tmp_path / way, SHARES, contracts, **settings), spark, "sums")
+        mill.log.create_topic("events", partitions=1)
+        mill.feed([an_event(100)])
+        mill.run()
+        mill = alone(mill) if way == "here" else mill
+        mill.feed([an_event(-3_000.123456, user="late", amount=3), an_event(101)])
+        mill.run()
+        made.append(mill)
+    here, there = made
+    assert here.everything() == there.everything()
+    [row] = here.own("late")
+    assert json.loads(row["row"])["share"] == 0.375
 
 
 UNITED = """

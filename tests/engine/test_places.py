@@ -47,6 +47,12 @@ def test_a_spark_without_a_jar_is_told_so(spark: Any, name: str) -> None:
         spark.read.format(name).load()
 
 
+def test_too_little_memory_is_told_with_the_setting() -> None:
+    with pytest.raises(ConfigError, match="too little memory for this batch") as refused, explained("p"):
+        raise Py4JError("calling o322.sql.\n: java.lang.OutOfMemoryError: Java heap space")
+    assert "[spark.conf]" in refused.value.fix
+
+
 @pytest.mark.parametrize("said", [": java.lang.StackOverflowError", "[FAILED_TO_PARSE_TOO_COMPLEX] The statement"])
 def test_a_pipeline_that_is_too_large_for_spark_is_told_to_divide(said: str) -> None:
     with pytest.raises(DeclarationError, match="more tables and steps than Spark plans") as refused, explained("p"):

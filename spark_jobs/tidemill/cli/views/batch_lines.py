@@ -156,8 +156,8 @@ def _of_forgotten(facts: Mapping[str, Any]) -> str:
         return (
             f"       {many(late, 'record')} late again, because the windows of their table of firings are closed for "
             "good, or a delta cannot compare them: they stay in the late table. To count those of closed windows, "
-            "declare a longer allowed_lateness, or delay for a buffer, accept it with `tidemill run --from-now`, and "
-            "backfill from the batch that brought them"
+            "declare a longer allowed_lateness, accept it with `tidemill run --from-now`, and backfill from the batch "
+            "that brought them; for buffers and RecordWindows, declare a longer delay, and `tidemill rebuild`"
         )
     return (
         f"       {many(late, 'record')} of windows that end by {until}, whose state was removed: what was put "

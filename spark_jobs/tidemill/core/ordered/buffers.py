@@ -66,11 +66,11 @@ class TumblingBuffer:
         ends = by_clock or self.flush == CountPolicy(1)
         object.__setattr__(self, "idle_timeout", timeout_of(self.idle_timeout, self.flush, ends=ends))
         check_most(self.most_keys)
-        object.__setattr__(self, "order", order_of(self.order, self.flush, self.idle_timeout, self.most_keys))
         if self.sorts and isinstance(self.flush, TimePolicy):
             raise DeclarationError(
                 f"a buffer that flushes by {self.flush} holds the same records in any order", fix="leave out order"
             )
+        object.__setattr__(self, "order", order_of(self.order, self.flush, self.idle_timeout, self.most_keys))
         if self.most_keys is not None and self.flush == CountPolicy(1):
             raise DeclarationError(f"no key keeps anything in a buffer by {self.flush}", fix="leave out most_keys")
 

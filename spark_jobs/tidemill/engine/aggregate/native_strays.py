@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -24,7 +24,16 @@ from tidemill.tables.arrow_types import arrow_schema
 
 REJECTED, LATE = "rejected", "late"
 
-_WRITTEN = frozenset({Scalar.STRING, Scalar.INTEGER, Scalar.LONG, Scalar.BOOLEAN, Scalar.DATE})
+_WRITTEN = frozenset(
+    {Scalar.STRING, Scalar.INTEGER, Scalar.LONG, Scalar.BOOLEAN, Scalar.DATE, Scalar.TIMESTAMP, Scalar.DOUBLE}
+)
+
+_DIGITS, _LEAST, _MOST = 15, 1e-3, 1e7
+"""Java and Python write a double of up to so many digits, from the one number up to the other, in the same way. Beyond,
+Java before version 19 may write a digit too many, and writes exponents otherwise."""
+
+_FIRST_YEAR = 1000
+"""Java and Python pad the years before with zeros in ways of their own."""
 
 _ESCAPE = re.compile(r"\\(?:u(00[0-9a-f]{2})|.)")
 _PLACE = ("_partition", "_offset", "_timestamp")
@@ -67,7 +76,10 @@ class Strays:
         rejected, found = np.flatnonzero(np.asarray(few["_rejected"])), {}
         if len(rejected):
             found[REJECTED] = self._rejected(few, raw, rejected)
-        late = [part for each in self.late or () if (part := self._late(each, few, raw)).num_rows]
+        try:
+            late = [part for each in self.late or () if (part := self._late(each, few, raw)).num_rows]
+        except NotCertain:
+            return found
         if late:
             found[LATE] = pa.concat_tables(late)
         return found
@@ -88,7 +100,10 @@ class Strays:
         starts, ends = zip(*(_bounds(what.panes, time) for time in times), strict=True) if times else ((), ())
         names = list(what.columns.values())
         # A table without columns has no rows that `to_pylist` could give.
-        values = few.select(list(what.columns)).take(here).rename_columns(names).to_pylist() or [{}] * len(here)
+        try:
+            values = few.select(list(what.columns)).take(here).rename_columns(names).to_pylist() or [{}] * len(here)
+        except (ValueError, OverflowError) as error:
+            raise NotCertain("a time that Python does not know") from error
         columns = [
             times,
             [what.table] * len(times),
@@ -111,13 +126,21 @@ def _table(columns: Sequence[Any], fields: Sequence[Field]) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
+class NotCertain(Exception):
+    """It is not known how Spark would write a value: it writes the rows itself."""
+
+
 def is_written(of: DataType) -> bool:
-    """Whether `as_json` writes values of this type as Spark's `to_json` does."""
+    """Whether `as_json` writes values of this type, or most of them, as Spark's `to_json` does."""
     return of in _WRITTEN or isinstance(of, DecimalType)
 
 
 def as_json(row: Mapping[str, Any]) -> str:
-    """A row as Spark's `to_json` writes it: without nulls, and control characters in capital digits."""
+    """A row as Spark's `to_json` writes it: without nulls, and control characters in capital digits.
+
+    Raises:
+        NotCertain: Spark might write a value in another way.
+    """
     there = (f"{_written(name)}:{_written(value)}" for name, value in row.items() if value is not None)
     return f"{{{','.join(there)}}}"
 
@@ -126,8 +149,26 @@ def _written(value: Any) -> str:
     if isinstance(value, Decimal):
         # With all digits of its type, as Java writes it.
         return str(value)
+    if isinstance(value, float):
+        return _double(value)
+    if isinstance(value, datetime):
+        return _moment(value)
     text = json.dumps(value.isoformat() if isinstance(value, date) else value, ensure_ascii=False)
     return _ESCAPE.sub(_capital, text)
+
+
+def _double(value: float) -> str:
+    text = repr(value)
+    if value and not (_LEAST <= abs(value) < _MOST and len(text.strip("-0").replace(".", "")) <= _DIGITS):
+        raise NotCertain(f"the double {text}")
+    return text
+
+
+def _moment(value: datetime) -> str:
+    """A time with milliseconds; Spark cuts off what is smaller."""
+    if value.year < _FIRST_YEAR:
+        raise NotCertain(f"the time {value}")
+    return f'"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"'
 
 
 def _capital(escape: re.Match[str]) -> str:

@@ -34,6 +34,9 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 _PLACE = ("topic", "partition", "offset")
 _TABLE = "table_name"
 
+_FEW = 8
+"""Of rows that go to no more tables, the plan is read again for each of them; otherwise the rows are kept."""
+
 
 @dataclass(frozen=True)
 class SideOutputs:
@@ -126,9 +129,9 @@ class SideOutputs:
     def _frames(self) -> list[tuple[Stream, DataFrame]]:
         streams = [s for s in self.streams if self.counts[s.source.topic].side_outputs]
         frames = [(s, s.side_outputs(self.counts[s.source.topic])) for s in streams]
-        if self._late_rows and any(c.account.rejected for c in self.counts.values()):
-            return [(s, self.writers.spark.cache(frame)) for s, frame in frames]
-        return frames
+        twice = self._late_rows and any(c.account.rejected for c in self.counts.values())
+        # A union has the plan of its rows once for each table; rows that are cached have a short one.
+        return [(s, self.writers.spark.cache(f) if twice or len(s.branches) > _FEW else f) for s, f in frames]
 
     def _step(self) -> AbstractContextManager[None]:
         return boundary("side_outputs", self.plan.batch_id)

@@ -49,6 +49,13 @@ _CAUSES = (
         "run it again: what the log or a table has lost is named then, and nothing moves",
     ),
     _Cause(
+        ("java.lang.OutOfMemoryError",),
+        ConfigError,
+        "Spark's Java process has too little memory for this batch",
+        'give it more, for example `"spark.driver.memory" = "4g"` below `[spark.conf]` in tidemill.toml, or '
+        "divide the pipeline: another one may read the same topic and publish some of the tables",
+    ),
+    _Cause(
         ("java.lang.StackOverflowError", "[FAILED_TO_PARSE_TOO_COMPLEX]"),
         DeclarationError,
         "the pipeline has more tables and steps than Spark plans at once",

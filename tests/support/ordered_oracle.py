@@ -241,7 +241,7 @@ def buffered(
 
 
 def aged(declared: SlidingBuffer, batches: Sequence[Batch], before: Moment) -> list[list[int]]:
-    """The same of a buffer that evicts by event time, where the watermark evicts, too."""
+    """The firings, as numbers of records, of a buffer from which the watermark evicts, too, not only newer records."""
     moments = [before, *(batch.after for batch in batches)]
     ages = [moment.watermark for moment, batch in zip(moments, batches, strict=False) for _ in batch.records]
     return buffered(declared, [record for batch in batches for record in batch.records], ages)

@@ -78,7 +78,7 @@ def explained(where: str) -> Iterator[None]:
     Raises:
         DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row, or the
             pipeline has too many tables.
-        ConfigError: a Spark that was not started here lacks jars.
+        ConfigError: a Spark that was not started here lacks jars, or Spark's Java process has too little memory.
         StoreError: the storage is read-only, or refuses access.
         EngineError: anything else failed; it may succeed later.
     """

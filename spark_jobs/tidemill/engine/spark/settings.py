@@ -17,7 +17,7 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # Statistics of cached rows know no NaN: a filter that NaN meets would leave them out.
     "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
-    # Each table of an input is several steps of one statement. With the default of 100, Spark gave up at 40 tables.
+    # Spark needs a round for each step of a statement, which has those of eight tables: the default of 100 may not do.
     "spark.sql.analyzer.maxIterations": "10000",
     # A batch is divided into tasks even when its segment is small, so that every core decodes.
     "spark.sql.files.openCostInBytes": "131072",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from deltalake import DeltaTable
 from tables.table_writers import DeltaRsWriter, SparkWriter, a_row, a_spec, append, load, seen
 from tidemill.core.errors import EngineError
 from tidemill.tables.interface import AlreadyThere, TableSpec
-from tidemill.tables.trim import trim_log
+from tidemill.tables.trim import RETENTION, trim_log, trim_unreadable
 
 WRITER = DeltaRsWriter()
 
@@ -63,6 +65,42 @@ def test_writers_go_on_after_trimming(tmp_path: Path) -> None:
     trim_log(spec, keep=0)
     load(spec, [a_row(99)], 99)
     assert len(seen(WRITER.table(spec), WRITER)) == 36
+
+
+def test_entries_go_that_no_readable_version_needs(tmp_path: Path) -> None:
+    spec, now = a_long_log(tmp_path), datetime.now(UTC)
+    before = entries(spec)
+    planned = trim_unreadable(spec, oldest=24, opened=now, dry_run=True)
+    assert planned > 15
+    assert entries(spec) == before
+    assert trim_unreadable(spec, oldest=24, opened=now) == planned
+    assert len(entries(spec)) == len(before) - planned
+    assert len(seen(WRITER.table(spec), WRITER, version=24)) == 24
+    assert trim_unreadable(spec, oldest=24, opened=now) == 0
+
+
+def test_a_version_stays_that_somebody_may_have_opened(tmp_path: Path) -> None:
+    spec, now = a_long_log(tmp_path), datetime.now(UTC)
+    for path in Path(spec.uri, "_delta_log").glob("*.json"):
+        age = 100 - int(path.name[:20])
+        os.utime(path, times=((now - timedelta(minutes=age)).timestamp(),) * 2)
+    assert trim_unreadable(spec, oldest=34, opened=now - timedelta(minutes=101)) == 0
+    assert trim_unreadable(spec, oldest=34, opened=now - timedelta(minutes=75, seconds=30)) > 0
+    assert len(seen(WRITER.table(spec), WRITER, version=24)) == 24
+    with pytest.raises(EngineError, match="at version 18"):
+        seen(WRITER.table(spec), WRITER, version=18)
+
+
+def test_a_table_that_says_how_long_its_log_stays_is_obeyed(tmp_path: Path) -> None:
+    spec = a_long_log(tmp_path)
+    DeltaTable(spec.uri).alter.set_table_properties({RETENTION: "interval 7 days"})
+    before = entries(spec)
+    assert trim_unreadable(spec, oldest=36, opened=datetime.now(UTC)) == 0
+    assert entries(spec) == before
+
+
+def test_a_table_that_is_not_there_has_no_log(tmp_path: Path) -> None:
+    assert trim_unreadable(a_spec(tmp_path), oldest=36, opened=datetime.now(UTC)) == 0
 
 
 @pytest.mark.spark

@@ -40,6 +40,7 @@ from tidemill.run.after_commit import foldable, tidy_now
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import TableSpec, Transaction
 from tidemill.tables.keeping import KeptTable
+from tidemill.tables.trim import trim_unreadable
 
 READERS = timedelta(hours=1)
 """How long unneeded files stay, for readers that opened the table before."""
@@ -190,7 +191,7 @@ def maintain(
     if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
         yield MaintenanceTask(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
     yield from _waited(flow, uris, kept, unused, dry_run=dry_run)
-    yield from _readable(flow, uris, kept, max(keep, unused), dry_run=dry_run)
+    yield from _readable(flow, uris, kept, now - max(keep, unused), now, dry_run=dry_run)
     yield from _outdated(project, pipeline, kept, now - keep, dry_run=dry_run)
 
 
@@ -221,13 +222,23 @@ def _merged(uris: Uris, sink: StatefulSink, kept: _Kept, *, dry_run: bool) -> It
         yield MaintenanceTask(table=state.spec.name, what="rows removed that no window needs", count=gone)
 
 
-def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:
-    """Delete unneeded files of the tables that people read."""
+def _readable(  # noqa: PLR0913  of what, and since when
+    flow: Flow, uris: Uris, kept: _Kept, since: datetime, now: datetime, *, dry_run: bool
+) -> Iterator[MaintenanceTask]:
+    """Delete files and log entries that nobody needs who has opened a table `since` then, of tables that people read.
+
+    Once its files are deleted, a version cannot be read: entries of the log that only lead to it are of no use.
+    """
     published = [(uris.published_table(s), True) for s in flow.sinks]
     own = [(spec, False) for spec in (uris.quarantine(), uris.late(), uris.corrections())]
     for spec, is_published in (*published, *own):
-        if newest(spec) is not None:
-            yield _vacuumed(spec, readers, kept.versions(spec, published=is_published), dry_run=dry_run)
+        if newest(spec) is None:
+            continue
+        versions = kept.versions(spec, published=is_published)
+        yield _vacuumed(spec, now - since, versions, dry_run=dry_run)
+        if versions:
+            count = trim_unreadable(spec, oldest=versions[0], opened=since, dry_run=dry_run)
+            yield MaintenanceTask(table=spec.name, what="log entries removed that no version needs", count=count)
 
 
 def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:

@@ -36,7 +36,7 @@ DOCS = ROOT / "docs"
 AIRFLOW = "guides/airflow"
 
 BLOCKS = {
-    **{("concepts/time", "python", number): "here" for number in range(8)},
+    **{("concepts/time", "python", number): "here" for number in range(9)},
     ("guides/kafka", "toml", 0): "here",
     ("guides/kafka", "python", 0): "here",
     ("guides/kafka", "python", 1): "here",
@@ -165,23 +165,31 @@ CHAINED = {
 }
 
 
+def test_two_delays_are_declared_as_the_page_says() -> None:
+    columns = {"orders": ("ts timestamp", "id string"), "orders_by_minute": (*WINDOW, "orders bigint")}
+    contracts = {name: contract_of(name, *each) for name, each in columns.items()}
+    with Pipeline("declared", every="1 minute") as pipeline:
+        exec(code("concepts/time", "python")[1], {"pipeline": pipeline, **vars(tidemill)})
+    assert bind(pipeline.spec, contracts).lags == {"orders_final": (9 * 60 + 50) * 1_000_000}
+
+
 def test_rows_in_order_are_declared_as_the_page_says() -> None:
     orders = ("ts timestamp", "id string", "shop string", "cents bigint")
-    sink = sink_of(1, orders=orders, orders_in_order=orders)
+    sink = sink_of(2, orders=orders, orders_in_order=orders)
     assert isinstance(sink, WindowedSink)
     assert (sink.row_key, sink.panes.longest, sink.trigger.fires_on_close) == (("ts", "id"), 1, True)
 
 
 def test_a_buffer_is_declared_as_the_page_says() -> None:
     readings = ("ts timestamp", "sensor string", "celsius double")
-    sink = sink_of(2, readings=readings, smoothed=("sensor string", "mean double"))
+    sink = sink_of(3, readings=readings, smoothed=("sensor string", "mean double"))
     assert isinstance(sink, FiringSink)
     assert (sink.keys, sink.window) == (("sensor",), tidemill.SlidingBuffer(tidemill.CountPolicy(3)))
 
 
 def test_a_buffer_in_order_of_event_time_is_declared_as_the_page_says() -> None:
     readings = ("ts timestamp", "sensor string", "celsius double")
-    sink = sink_of(3, readings=readings, smoothed=("sensor string", "mean double"))
+    sink = sink_of(4, readings=readings, smoothed=("sensor string", "mean double"))
     assert isinstance(sink, FiringSink)
     assert (sink.keys, sink.window) == (
         ("sensor",),
@@ -191,7 +199,7 @@ def test_a_buffer_in_order_of_event_time_is_declared_as_the_page_says() -> None:
 
 def test_windows_that_records_define_are_declared_as_the_page_says() -> None:
     logins = ("ts timestamp", "source string", "ok boolean")
-    sink = sink_of(4, logins=logins, bursts=(*WINDOW, "source string", "failures bigint"))
+    sink = sink_of(5, logins=logins, bursts=(*WINDOW, "source string", "failures bigint"))
     assert isinstance(sink, FiringSink)
     assert (sink.keys, sink.window) == (("source",), tidemill.RecordWindows("1 minute"))
     assert sink.bounds == ("window_start", "window_end")
@@ -201,7 +209,7 @@ def test_a_trigger_is_declared_as_the_page_says() -> None:
     quakes = ("ts timestamp", "region string", "magnitude double")
     told = ("timing string", "nth bigint", "operation string")
     activity = (*WINDOW, "region string", "events bigint", "strongest double", *told)
-    sink = sink_of(5, quakes=quakes, activity=activity)
+    sink = sink_of(6, quakes=quakes, activity=activity)
     assert isinstance(sink, FiringSink)
     assert list(sink.told.types) == ["timing", "nth", "operation"]
 
@@ -209,7 +217,7 @@ def test_a_trigger_is_declared_as_the_page_says() -> None:
 def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says() -> None:
     logins = ("ts timestamp", "source string", "success boolean")
     bursts = (*WINDOW, "source string", "attempts bigint", "failures bigint", "share double")
-    sink = sink_of(6, logins=logins, bursts=bursts)
+    sink = sink_of(7, logins=logins, bursts=bursts)
     assert isinstance(sink, WindowedSink)
     assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "source"))
 
@@ -219,7 +227,7 @@ def test_a_change_feed_is_read_as_the_page_says() -> None:
     columns = {"activity_changes": activity, "of_all_regions": ("hour timestamp", "events bigint")}
     contracts = {name: contract_of(name, *each) for name, each in columns.items()}
     with Pipeline("declared", every="1 minute") as pipeline:
-        exec(code("concepts/time", "python")[7], {"pipeline": pipeline, **vars(tidemill)})
+        exec(code("concepts/time", "python")[8], {"pipeline": pipeline, **vars(tidemill)})
     [sink] = bind(pipeline.spec, contracts).sinks
     assert isinstance(sink, WindowedSink)
     assert (sink.keys, isinstance(sink.window, Global)) == (("hour",), True)

@@ -316,9 +316,18 @@ def _told_watermarks() -> Pipeline:
     return pipeline
 
 
+def _two_delays() -> Pipeline:
+    """One topic, read with two delays."""
+    with Pipeline("two_delays", every="1 minute") as pipeline:
+        for table, delay in (("in_a_minute", "1 minute"), ("in_an_hour", "1 hour")):
+            read = pipeline.read("orders", contract="orders", event_time="ts", delay=delay)
+            read.window(Tumbling("1 minute")).aggregate(n=Count()).publish(table, contract=table)
+    return pipeline
+
+
 _NEWER = (
     *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
-    *(_around_records, _watermark_of_another, _idle_keys, _surplus_keys, _updated_rows, _buffers_by_time),
+    *(_around_records, _watermark_of_another, _idle_keys, _surplus_keys, _updated_rows, _buffers_by_time, _two_delays),
 )
 NEWER_CONTRACTS = {
     **CONTRACTS,
@@ -333,6 +342,7 @@ NEWER_CONTRACTS = {
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("told", "follows")},
+    **{name: a_table(name, "window_start", "window_end", "n") for name in ("in_a_minute", "in_an_hour")},
     "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
     **{name: a_table(name, "window_start", "window_end", "shop", "n") for name in ("visits", "around")},
 }

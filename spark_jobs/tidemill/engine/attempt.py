@@ -239,7 +239,7 @@ class Attempt:
 
     def _firings(self, sink: FiringSink, found: Aggregated, position: Position) -> Fired:
         nothing = partial(self.of_nothing, sink)
-        fires = self.firings.fire(sink, found.ordered.get(sink.table), position.watermark, nothing)
+        fires = self.firings.fire(sink, found.ordered.get(sink.table), position.watermark_of(sink.table), nothing)
         self.slices.keys(sink, fires.state)
         return Fired(fires.rows, gone=fires.gone)
 

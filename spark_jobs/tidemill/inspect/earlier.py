@@ -75,8 +75,9 @@ def parted(sink: WindowedSink, batches: Iterable[IndexedBatch]) -> tuple[Window,
     spans = []
     for batch in batches:
         span = batch.panes.get(sink.table)
-        if batch.refused_windows and span is not None and batch.before != BEGINNING:
-            closed = panes.last_ending_by(batch.before - lateness).start
+        before, _ = batch.watermarks_of(sink.table)
+        if batch.refused_windows and span is not None and before != BEGINNING:
+            closed = panes.last_ending_by(before - lateness).start
             first = max(panes.windows_of(span.first)[0].start, closed - panes.longest + 1)
             spans += [PaneSpan(first, closed)] if first <= closed else []
     return tuple(Window(span.first, span.last + 1) for span in united_spans(spans))

@@ -79,7 +79,7 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
     A live batch fires windows as `Firing` says: windows that are closed for good do not fire, even if they share a
     pane.
     """
-    before, after = batch.before, batch.after
+    before, after = batch.watermarks_of(sink.table)
     lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE and sink.closes else None
     firing = Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness)
     match batch.kind:

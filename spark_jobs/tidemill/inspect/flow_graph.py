@@ -15,6 +15,7 @@ from typing import assert_never
 from tidemill.core.bind.flow import Flow
 from tidemill.core.declare import operators as op
 from tidemill.core.protocol.account import Account
+from tidemill.core.time.times import show_duration
 from tidemill.inspect.recent_batches import BatchFacts
 
 QUARANTINE, LATE = "quarantine", "late"
@@ -142,10 +143,14 @@ class _Drawing:
             self.edges += [Flowing(source=name, target=LATE) for name in windows]
 
 
-def _said(operator: op.Operator, grouping: Sequence[op.Operator]) -> tuple[str, tuple[str, ...]]:
+def _said(  # noqa: C901  one case for each operator
+    operator: op.Operator, grouping: Sequence[op.Operator]
+) -> tuple[str, tuple[str, ...]]:
     match operator:
         case op.Read():
             return "decode", (f"contract {operator.contract}", operator.behind)
+        case op.Behind(by):
+            return "behind", (f"delay {show_duration(by)} longer",)
         case op.Filter():
             return "filter", (operator.predicate,)
         case op.WithColumns():

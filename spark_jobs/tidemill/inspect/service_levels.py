@@ -121,7 +121,7 @@ def _of_level(sink: Sink, level: ServiceLevel, view: View, covers: int | None, n
 
 def _covers_until(flow: Flow, sink: Sink, position: Position) -> int | None:
     """The newest instant that a table covers, in microseconds; None before it covers any."""
-    watermark = position.watermark
+    watermark = position.watermark_of(sink.table)
     if isinstance(sink, WindowedSink) and sink.trigger.fires_on_close and watermark != END:
         if watermark == BEGINNING:
             return None

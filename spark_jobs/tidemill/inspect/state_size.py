@@ -59,7 +59,7 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
 
 def _bounds(sink: WindowedSink, extent: Extent, position: Position) -> tuple[int | None, int | None]:
     """When the earliest window starts that may be open, and the earliest one that can be repaired from state."""
-    closed = _closed(position.watermark, micros(sink.allowed_lateness))
+    closed = _closed(position.watermark_of(sink.table), micros(sink.allowed_lateness))
     oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))
     if sink.merging and sink.table in (position.open_since or {}):
         oldest = _of_sessions(sink, position)
@@ -74,7 +74,7 @@ def _of_sessions(sink: WindowedSink, position: Position) -> int | None:
     found = (position.open_since or {})[sink.table]
     if position.watermark in (BEGINNING, END):
         return None
-    none_open = sink.session_panes.open_from(position.watermark, found.allowed_lateness)
+    none_open = sink.session_panes.open_from(position.watermark_of(sink.table), found.allowed_lateness)
     return None if found.since >= none_open else found.since
 
 

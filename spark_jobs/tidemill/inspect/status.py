@@ -146,6 +146,7 @@ def status_json(found: PipelineStatus) -> dict[str, object]:
         "generation": found.generation,
         "batch_id": found.view.position.batch_id,
         "watermark": watermark_json(found.view.position.watermark),
+        "table_watermarks": {t: watermark_json(at) for t, at in (found.view.position.lagging or {}).items()},
         "lag": found.lag,
         "problem": found.problem or None,
         "refused": None if found.refused is None else {"why": found.refused.message, "fix": found.refused.fix},

@@ -242,7 +242,7 @@ class _Checking:
 
     def _closed(self, panes: DataFrame) -> DataFrame:
         """Add the columns that `merged_windows` needs, so that every window fires that the watermark allows to fire."""
-        watermark = self.view.position.watermark
+        watermark = self.view.position.watermark_of(self.sink.table)
         until = self.sink.trigger.touched_until(watermark) if isinstance(self.sink, WindowedSink) else END
         bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
@@ -250,7 +250,7 @@ class _Checking:
     def _sessions(self, attempt: Attempt, state: DataFrame) -> DataFrame:
         """State joined into all sessions that the watermark allows to fire."""
         assert isinstance(self.sink, WindowedSink)
-        until = self.sink.trigger.touched_until(self.view.position.watermark)
+        until = self.sink.trigger.touched_until(self.view.position.watermark_of(self.sink.table))
         firing = SessionFiring.everything(self.sink, until=until)
         joined = attempt.writers.spark.chained([state.selectExpr("*", "true AS _touched")], firing.chain)
         return joined.fires[0]

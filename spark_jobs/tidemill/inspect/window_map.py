@@ -62,7 +62,7 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
     newest = max((b.newest_event for b in batches if b.newest_event is not None), default=None)
     if newest is None:
         return ()
-    panes, watermark = sink.window.panes, view.position.watermark
+    panes, watermark = sink.window.panes, view.position.watermark_of(sink.table)
     last = panes.number_of(newest)
     windows = [panes.window(number) for number in range(last - most + 1, last + 1)]
     starts = [window.start for window in windows]

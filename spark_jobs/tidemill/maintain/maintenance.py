@@ -115,7 +115,7 @@ class _Kept:
 
     def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
-        watermark = min(position.watermark for position in self.positions)
+        watermark = min(position.watermark_of(sink.table) for position in self.positions)
         edge = forgotten(sink.even_panes, watermark, micros(sink.allowed_lateness))
         return batch_ranges([*self.dead(sink), *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import StatefulSink, WindowedSink
+from tidemill.core.plan.position import Position
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import micros, moment
@@ -56,14 +57,14 @@ def tidy_now(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
             trim_log(table.spec, keep=KEEP_VERSIONS)
         else:
             table.forget_expired()
-    for table, within in _published(flow, uris, commit.position.watermark):
+    for table, within in _published(flow, uris, commit.position):
         table.compact(within)
         table.forget_expired()
 
 
 def foldable(flow: Flow, uris: Uris, commit: Committed) -> Iterator[tuple[str, int]]:
     """Yield each table and how many of its files `tidy_now` would fold."""
-    for table, within in (*_own_tables(flow, uris), *_published(flow, uris, commit.position.watermark)):
+    for table, within in (*_own_tables(flow, uris), *_published(flow, uris, commit.position)):
         yield table.spec.name, table.foldable(within)
 
 
@@ -80,14 +81,14 @@ def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
             yield KeptTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)
 
 
-def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTable, Between]]:
+def _published(flow: Flow, uris: Uris, position: Position) -> Iterator[tuple[KeptTable, Between]]:
     """The published tables, limited to windows that batches no longer replace."""
     for sink in flow.sinks:
         spec = uris.published_table(sink)
         handle = newest(spec)
         if handle is None:
             continue
-        table = KeptTable(spec, opened=handle)
+        table, watermark = KeptTable(spec, opened=handle), position.watermark_of(sink.table)
         if not isinstance(sink, WindowedSink):
             yield table, Between(column="batch_id", low=None, high=None)
         elif sink.start is None:

@@ -197,6 +197,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
         shapes={s.table: s.shape for s in flow.sinks if isinstance(s, StatefulSink)},
         panes=found.panes,
         merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
+        lags=flow.lags,
     )
     with step("stage"):
         staged = attempt.stage(found, position := meaning_after(flow, plan, position))

@@ -32,14 +32,14 @@ def histories(ledger: Ledger, flow: Flow, plan: BatchPlan) -> Mapping[str, Histo
 
 def turns_of(ledger: Ledger, *, since: int = 1, until: int = MAX_OFFSET) -> Sequence[Turn]:
     """The live batches and repairs with ids in `[since, until)` whose records count, in order."""
-    after = {batch.batch_id: batch.after for batch in standing(ledger, since=since, until=until)}
+    batches = {batch.batch_id: batch for batch in standing(ledger, since=since, until=until)}
     turns = {
-        plan.batch_id: Turn.of(plan, after[plan.batch_id])
-        for ids in batch_ranges(after)
+        plan.batch_id: Turn.of(plan, batches[plan.batch_id])
+        for ids in batch_ranges(batches)
         # Of a batch that was planned twice, the later plan counts.
         for plan in plans_of(entry.event for entry in ledger.of_batches(ids, Planned))
     }
-    return [turns[batch_id] for batch_id in after]
+    return [turns[batch_id] for batch_id in batches]
 
 
 def standing(ledger: Ledger, *, since: int = 1, until: int = MAX_OFFSET) -> Sequence[IndexedBatch]:

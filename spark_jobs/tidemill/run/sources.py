@@ -45,14 +45,15 @@ def upstream_of(project: Project) -> Upstream:
 def _watermark(project: Project, name: str) -> int:
     """The watermark of the last commit; what this batch and those before it sent was sent before the commit.
 
-    BEGINNING of a pipeline that has not run yet.
+    It is that of the table that stays behind furthest, where some do. BEGINNING of a pipeline that has not run yet.
 
     Raises:
         ConfigError: neither the lake nor the project has such a pipeline.
     """
     ledger = project.ledger(name)
     if ledger.exists:
-        return ledger.view().position.watermark
+        position = ledger.view().position
+        return min([position.watermark, *(position.lagging or {}).values()])
     if project.declares(name):
         return BEGINNING
     raise ConfigError(

@@ -130,6 +130,7 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
     view, spec = found.view, found.flow.spec
     out.print(styled((found.flow.name, "bold"), f"  every {show_duration(spec.every)}, owner {spec.owner}"))
     lines = [("watermark", show_watermark(view.position.watermark)), *_batches(view)]
+    lines += [("", f"{show_watermark(at)} of {table}") for table, at in (view.position.lagging or {}).items()]
     if found.generation > 1:
         lines.append(("generation", f"{found.generation}, made by a rebuild"))
     if found.refused is not None:

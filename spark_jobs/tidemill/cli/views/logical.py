@@ -13,6 +13,7 @@ from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
+from tidemill.core.declare.firing import Firing
 from tidemill.core.declare.ports import output_ports
 from tidemill.core.declare.sketches import ORDER
 from tidemill.core.ordered.self_firing import SelfFiring
@@ -62,6 +63,8 @@ def _does(operator: op.Operator, fired: Collection[str]) -> str:  # noqa: C901  
         case op.Read():
             time = operator.event_time or "the record's timestamp"
             return f"topic {operator.topic}, contract {operator.contract}; event time {time}, {operator.behind}"
+        case op.Behind(by):
+            return f"the same records, with a delay that is {show_duration(by)} longer"
         case op.Filter(predicate):
             return predicate
         case op.WithColumns(columns):
@@ -104,7 +107,7 @@ def _windowing(window: op.WindowBy) -> str:
     return "; ".join([*parts, *([] if window.evictor is None else [str(window.evictor)])])
 
 
-def _told(firing: op.Firing) -> str:
+def _told(firing: Firing) -> str:
     """How firings relate, and which columns say which firing a row is."""
     names = {"index": firing.index, "last": firing.last, "operation": firing.operation}
     parts = [] if firing.accumulation is None else [firing.accumulation]

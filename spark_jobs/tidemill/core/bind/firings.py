@@ -12,6 +12,7 @@ from tidemill.core.contract.schema import Array, DataType, Object, Scalar, spark
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
+from tidemill.core.declare.firing import Firing
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.declare.names import told
 from tidemill.core.declare.pipeline_spec import PipelineSpec
@@ -73,7 +74,7 @@ def _check_guarantee(where: str, guarantee: Guarantee) -> None:
 
 def columns_of(publish: op.Publish) -> FiringColumns:
     """The columns of a publication that say which firing a row is."""
-    firing = publish.firing or op.Firing()
+    firing = publish.firing or Firing()
     return FiringColumns(timing=publish.timing, index=firing.index, last=firing.last, operation=firing.operation)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from tidemill.core.bind.sinks import Sink
+from tidemill.core.bind.sinks import Sink, StatefulSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.pipeline_spec import PipelineSpec
@@ -73,6 +73,15 @@ class Flow:
         return {i.topic: None if i.told else micros(i.delay) for i in self.inputs}
 
     @property
+    def lags(self) -> Mapping[str, int]:
+        """How far watermarks of tables are to stay behind the pipeline's, in microseconds; only of tables that do.
+
+        A table that is made of several reads waits for the one with the longest delay.
+        """
+        found = {sink.table: _lag(sink) for sink in self.sinks if isinstance(sink, StatefulSink)}
+        return {table: lag for table, lag in found.items() if lag}
+
+    @property
     def contracts(self) -> tuple[Contract, ...]:
         """The contracts of the inputs, each once, then those of the sinks."""
         read = {i.name: i.contract for i in (*self.inputs, *self.patterns)}
@@ -131,3 +140,8 @@ class Flow:
         contracts = [c.fingerprint for c in self.contracts]
         before = legacy_hash(self.key, self.spec.graph, contracts, self.spec.future_tolerance)
         return (self.logical_hash,) if before is None else (self.logical_hash, before)
+
+
+def _lag(sink: StatefulSink) -> int:
+    steps = (step.operator for paths in sink.paths.values() for path in paths for step in path)
+    return max((micros(each.by) for each in steps if isinstance(each, op.Behind)), default=0)

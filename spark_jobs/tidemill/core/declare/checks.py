@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import timedelta
 
 from tidemill.core.declare import operators as op
@@ -106,17 +107,43 @@ def check_watermark(read: op.Read) -> None:
         )
 
 
-def check_read_once(operators: Iterable[op.Operator], topics: Sequence[str]) -> None:
-    """Check that a read of these topics, beside these operators, reads none of them a second time.
+def read_again(operators: Mapping[str, op.Operator], read: op.Read) -> tuple[str, op.Behind] | None:
+    """The name of an earlier read of the same topics, and how much longer the delay is now; None: none was read before.
 
     Raises:
-        DeclarationError: it does.
+        DeclarationError: a topic was read before, in another way; or it is named twice.
     """
-    read = [topic for o in operators if isinstance(o, op.Read) for topic in o.names]
-    for number, topic in enumerate(topics):
-        if topic in read or topic in topics[:number]:
-            fix = "read it once and use the stream twice; with another delay, a second pipeline can read it"
+    names = read.names
+    for name, earlier in operators.items():
+        if isinstance(earlier, op.Read) and _same_topics(earlier, read):
+            _check_again(earlier, replace(read, topic=earlier.topic))
+            return name, op.Behind(read.delay - earlier.delay)
+    known = [topic for o in operators.values() if isinstance(o, op.Read) for topic in o.names]
+    for number, topic in enumerate(names):
+        if topic in known or topic in names[:number]:
+            fix = "read it once and use the stream twice; to read topics again with a longer delay, name all of them"
             raise DeclarationError(f"topic `{topic}` is read twice", fix=fix)
+    return None
+
+
+def _same_topics(one: op.Read, other: op.Read) -> bool:
+    return (sorted(one.names), one.pattern) == (sorted(other.names), other.pattern)
+
+
+def _check_again(earlier: op.Read, read: op.Read) -> None:
+    """Check that the same topics are read again only with a longer delay."""
+    if replace(read, delay=earlier.delay) != earlier:
+        different = [f.name for f in fields(op.Read) if getattr(read, f.name) != getattr(earlier, f.name)]
+        raise DeclarationError(
+            f"{read.topic} is read twice, with a different {' and '.join(f for f in different if f != 'delay')}",
+            fix="read it once and use the stream twice; only the delay may be another one",
+        )
+    if read.delay <= earlier.delay:
+        how = "the same" if read.delay == earlier.delay else "a shorter"
+        fix = "use the stream twice" if read.delay == earlier.delay else "read it first with the shortest delay"
+        raise DeclarationError(
+            f"{read.topic} is read twice, the second time with {how} delay, {show_duration(read.delay)}", fix=fix
+        )
 
 
 SHORTEST_INTERVAL = timedelta(seconds=1)

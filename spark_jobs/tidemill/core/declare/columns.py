@@ -96,7 +96,7 @@ def _leaving(
         case op.AggregateBy(aggregates):
             _aggregates(where, aggregates, before[0])
             return tuple(aggregates)
-        case op.WindowBy() | op.Publish() | op.Discard():
+        case op.Behind() | op.WindowBy() | op.Publish() | op.Discard():
             pass
     return before[0]
 

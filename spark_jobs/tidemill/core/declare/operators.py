@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.firing import Firing
 from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.ordered.self_firing import SelfFiring
@@ -80,6 +81,13 @@ class Read:
     def takes(self, topic: str) -> bool:
         """Whether it reads a topic of this name, should there be one."""
         return topic in self.names if self.pattern is None else re.fullmatch(self.pattern, topic) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The rows of a read as if its delay were longer by `by`: windows of theirs close that much later."""
+
+    by: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +171,6 @@ class AggregateBy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
-    """How the firings of a window relate (`tidemill.core.ordered.accumulation`), and which columns tell of them.
-
-    `accept_loss` allows a trigger that can finish while its window still takes records. Without `empty_on_time` a
-    window does not fire on time if no record came since its last firing.
-    """
-
-    accumulation: str | None = None
-    accept_loss: bool = False
-    empty_on_time: bool = True
-    index: str | None = None
-    last: str | None = None
-    operation: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
     """Writes rows that meet the contract to a published table, and sends them to `topic` if there is one.
 
@@ -195,4 +187,6 @@ class Publish:
     firing: Firing | None = None
 
 
-Operator = Read | Filter | WithColumns | Select | Union | Split | Discard | KeyBy | WindowBy | AggregateBy | Publish
+Operator = (
+    Read | Behind | Filter | WithColumns | Select | Union | Split | Discard | KeyBy | WindowBy | AggregateBy | Publish
+)

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.arguments import check_operator, check_streams
 from tidemill.core.declare.builder import Stream
-from tidemill.core.declare.checks import check_published, check_read_once, check_watermark, interval, wanted_topics
+from tidemill.core.declare.checks import check_published, check_watermark, interval, read_again, wanted_topics
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
@@ -130,6 +130,9 @@ class Pipeline:
     ) -> Stream:
         """The records of one topic or several that meet their contract.
 
+        The same topics may be read again with a longer delay. They are still read once, and tables made of the second
+        stream have a watermark of their own, so that windows of theirs close later.
+
         Args:
             topics: names of topics whose records all have the same contract.
             pattern: instead of names, a regular expression for whole names; each batch reads the topics that match.
@@ -146,11 +149,11 @@ class Pipeline:
             name: the step's name in `explain` and in errors; by default its kind and a number: `read_1`.
 
         Raises:
-            DeclarationError: there are no topics, or names and a pattern; a topic is read twice; there is no contract;
-                the delay is no duration, or negative; or there is more than one of delay, watermark and watermark_of.
+            DeclarationError: there are no topics, or names and a pattern; a topic is read twice, and not only with a
+                longer delay; there is no contract; the delay is no duration, or negative; or there is more than one of
+                delay, watermark and watermark_of.
         """
         wanted = wanted_topics(topics, pattern)
-        check_read_once(self._operators.values(), topics)
         read = op.Read(
             topic=wanted,
             contract=checked_contract(contract, str(wanted)),
@@ -161,6 +164,9 @@ class Pipeline:
             watermark_of=watermark_of,
         )
         check_watermark(read)
+        if (again := read_again(self._operators, read)) is not None:
+            earlier, longer = again
+            return Stream(self, self.add(longer, "read", (Stream(self, earlier, "out"),), name), "out")
         return Stream(self, self._add(read, "read", name), "out")
 
     def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:

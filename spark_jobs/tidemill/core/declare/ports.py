@@ -9,6 +9,7 @@ from typing import assert_never
 
 from tidemill.core.declare.operators import (
     AggregateBy,
+    Behind,
     Discard,
     Filter,
     KeyBy,
@@ -41,7 +42,7 @@ def output_ports(operator: Operator) -> tuple[str, ...]:
             return ()
         case Split(routes=routes, default=default):
             return (*routes, default)
-        case Read() | Filter() | WithColumns() | Select() | Union() | KeyBy() | WindowBy() | AggregateBy():
+        case Read() | Behind() | Filter() | WithColumns() | Select() | Union() | KeyBy() | WindowBy() | AggregateBy():
             return ("out",)
         case _:
             assert_never(operator)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.firing import Firing
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.declare.windowing import aggregated_by, firing_of, trigger_of
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
@@ -175,14 +176,8 @@ class AggregatedStream:
         Raises:
             DeclarationError: a name, a trigger or a mode is not valid, or there is no contract.
         """
-        firing = op.Firing(
-            accumulation=accumulation,
-            accept_loss=accept_loss,
-            empty_on_time=empty_on_time,
-            index=index,
-            last=last,
-            operation=operation,
-        )
+        told = {"index": index, "last": last, "operation": operation}
+        firing = Firing(accumulation=accumulation, accept_loss=accept_loss, empty_on_time=empty_on_time, **told)
         for column in (timing, index, last, operation):
             if column is not None:
                 checked_column(column)

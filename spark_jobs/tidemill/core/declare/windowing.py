@@ -9,6 +9,7 @@ from datetime import timedelta
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
+from tidemill.core.declare.firing import Firing
 from tidemill.core.declare.guarantees import one_of
 from tidemill.core.declare.names import checked_column
 from tidemill.core.errors import DeclarationError, shown
@@ -104,7 +105,7 @@ def _check_no_bounds(why: str, start: object, end: object) -> None:
 _ARRIVAL = ("records are taken as they arrive", "leave out allowed_lateness")
 
 
-def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firing | None:
+def firing_of(trigger: object, firing: Firing, *, windowed: bool) -> Firing | None:
     """What is said of firings; None where windows do not fire by the trigger language.
 
     What says itself when it fires is not `windowed`.
@@ -118,8 +119,8 @@ def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firin
         one_of(Accumulation, firing.accumulation, "accumulation")
     if isinstance(trigger, ordered.Trigger):
         return firing
-    if firing != op.Firing():
-        said = next(f.name for f in fields(firing) if getattr(firing, f.name) != getattr(op.Firing(), f.name))
+    if firing != Firing():
+        said = next(f.name for f in fields(firing) if getattr(firing, f.name) != getattr(Firing(), f.name))
         if not windowed:
             raise DeclarationError(
                 f"{said} is about windows of event time with a trigger, and these windows fire by a rule of their own",

@@ -17,6 +17,7 @@ from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.log.packed_offsets import Packed, packed, unpacked
 from tidemill.core.plan.amendments import Fold, Ranges, Reason, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading
 from tidemill.core.protocol.events import Audited, Committed, Event, Planned
@@ -44,7 +45,8 @@ class IndexedBatch:
     that the pipeline had not read before, with their first offset. `before` and `after` are watermarks (microseconds).
     `rules` says for each published table how many rules passed and how many failed. `asked` says who asked for an
     amendment, and why. Windows that end at `forgotten_until` or earlier were forgotten. `refused_windows` is as in
-    `Committed`, with None for 0. `semantics` is that of the plan, with None for the first.
+    `Committed`, with None for 0. `semantics` is that of the plan, with None for the first. `lagging` has
+    the watermarks before and after for tables that stay behind.
     """
 
     sequence: int
@@ -68,6 +70,12 @@ class IndexedBatch:
     forgotten_until: int | None = None
     refused_windows: int | None = None
     semantics: int | None = None
+    lagging: Mapping[str, tuple[int, ...]] | None = None
+
+    def watermarks_of(self, table: str) -> tuple[int, int]:
+        """The watermarks before and after, as they hold for a table."""
+        before, after = (self.lagging or {}).get(table, (self.before, self.after))
+        return before, after
 
     @property
     def ranges(self) -> Ranges:
@@ -140,7 +148,13 @@ def _batch(
         forgotten_until=plan.position.forgotten_until,
         refused_windows=commit.refused_windows or None,
         semantics=None if version_of(plan.semantics) == 1 else plan.semantics,
+        lagging=_lagging(plan.position, commit.position),
     )
+
+
+def _lagging(before: Position, after: Position) -> Mapping[str, tuple[int, ...]] | None:
+    tables = sorted({*(before.lagging or {}), *(after.lagging or {})})
+    return {table: (before.watermark_of(table), after.watermark_of(table)) for table in tables} or None
 
 
 def _read(plan: BatchPlan) -> Collection[TopicPartition]:

@@ -21,7 +21,7 @@ class Turn:
     """A batch that brought records or let time pass: what it read, the watermarks before and after it, and its clock.
 
     It has no more of a plan than that: a history may be as long as the ledger. A repair lets no time pass; if it was
-    about `only` one table, it brought no records to others.
+    about `only` one table, it brought no records to others. `lagging` has the watermarks of tables that stay behind.
     """
 
     batch_id: int
@@ -31,19 +31,26 @@ class Turn:
     clock: datetime
     live: bool
     only: str | None
+    lagging: Mapping[str, tuple[int, ...]] | None = None
 
     @staticmethod
-    def of(plan: BatchPlan, after: int) -> Turn:
-        """The turn of a live batch or a repair, with the watermark `after` it."""
+    def of(plan: BatchPlan, batch: IndexedBatch) -> Turn:
+        """The turn of a live batch or a repair that committed."""
         return Turn(
             batch_id=plan.batch_id,
             reads=plan.reads,
-            before=plan.position.watermark,
-            after=after,
+            before=batch.before,
+            after=batch.after,
+            lagging=batch.lagging,
             clock=plan.clock,
             live=plan.live is not None,
             only=plan.work.only if isinstance(plan.work, Repair) else None,
         )
+
+    def watermarks_of(self, table: str) -> tuple[int, int]:
+        """The watermarks before and after, as they hold for a table."""
+        before, after = (self.lagging or {}).get(table, (self.before, self.after))
+        return before, after
 
     def feeds(self, table: str) -> bool:
         """Whether the batch may bring records to a table of firings, or let time pass for it."""

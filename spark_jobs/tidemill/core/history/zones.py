@@ -88,7 +88,7 @@ class Reach:
 
 def zone_of(first: int, last: int, batches: Sequence[IndexedBatch]) -> Zone:
     """The bounds of these batches: all that committed with events `first` to `last`, in order, at least one."""
-    times, marks = [b.at for b in batches], [w for b in batches for w in (b.before, b.after)]
+    times, marks = [b.at for b in batches], [w for b in batches for w in _watermarks(b)]
     spans = [*(b.panes for b in batches), *_replaced(batches)]
     return Zone(
         first=first,
@@ -130,6 +130,11 @@ def whole_of(zones: Sequence[Zone]) -> Zone:
         tables={table: wrote for z in zones for table, wrote in z.tables.items()},
         asked=names,
     )
+
+
+def _watermarks(batch: IndexedBatch) -> Iterable[int]:
+    """The pipeline's before and after the batch, and those of tables that stay behind."""
+    return (batch.before, batch.after, *(at for both in (batch.lagging or {}).values() for at in both))
 
 
 def _named(names: Collection[str]) -> tuple[str, ...] | None:

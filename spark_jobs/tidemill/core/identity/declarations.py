@@ -21,6 +21,7 @@ from typing import Any
 from tidemill.core.declare import aggregates as agg
 from tidemill.core.declare import operators as op
 from tidemill.core.declare import sketches
+from tidemill.core.declare.firing import Firing
 from tidemill.core.errors import DeclarationError
 from tidemill.core.identity.forms import ALWAYS, Form, Part
 from tidemill.core.identity.ordered_forms import ORDERED_FORMS
@@ -47,6 +48,7 @@ FORMS: Mapping[type, Form] = {
             "watermark_of": Part("watermark_of", None),
         },
     ),
+    op.Behind: Form("behind", {"by": Part("by_us")}),
     op.Filter: Form("filter", {"predicate": Part("keep", sql=True)}),
     op.WithColumns: Form("with_columns", {"columns": Part("columns", sql=True)}),
     op.Select: Form("select", {"columns": Part("columns")}),
@@ -79,7 +81,7 @@ FORMS: Mapping[type, Form] = {
         },
         ignored=frozenset({"topic"}),
     ),
-    op.Firing: Form(
+    Firing: Form(
         "firing",
         {
             "accumulation": Part("accumulation", None),

@@ -33,9 +33,8 @@ def incomplete(flow: Flow, plan: BatchPlan, after: Position) -> Mapping[str, Pan
 def _span(sink: WindowedSink, before: Position, newest: int) -> PaneSpan:
     panes = sink.window.panes
     known = [c.max_event_time for c in before.clocks.values() if c.max_event_time is not None]
-    oldest = (
-        min([newest, *known]) if before.watermark == BEGINNING else before.watermark - micros(sink.allowed_lateness)
-    )
+    watermark = before.watermark_of(sink.table)
+    oldest = min([newest, *known]) if watermark == BEGINNING else watermark - micros(sink.allowed_lateness)
     if sink.merging and sink.table in (before.open_since or {}):
         oldest = min(oldest, (before.open_since or {})[sink.table].since)
     return PaneSpan(panes.windows_of(oldest)[0].start, panes.last_window_of(max(newest, oldest)).start)

@@ -109,6 +109,10 @@ class BatchPlan:
         until = self.position.forgotten_until
         return self.position.watermark if self.live else BEGINNING if until is None else until
 
+    def late_until(self, table: str) -> int:
+        """The same for one table, whose watermark may stay behind the pipeline's."""
+        return self.position.watermark_of(table) if self.live else self.lateness_watermark
+
     def position_after(  # noqa: PLR0913  all that a position is
         self,
         attempt: int,
@@ -118,8 +122,9 @@ class BatchPlan:
         shapes: Mapping[str, Mapping[str, str]],
         panes: Mapping[str, PaneSpan],
         merged: Collection[str] = (),
+        lags: Mapping[str, int] | None = None,
     ) -> Position:
-        """The position once `attempt` is committed, with state in `panes`; tables in `merged` have merged panes."""
+        """The position once `attempt` is committed, with state in `panes`; the rest as in `Position.after`."""
         match self.work:
             case Rewind(position=position):
                 return position.amended(batch_id=self.batch_id, attempt=attempt)
@@ -139,6 +144,7 @@ class BatchPlan:
                     shapes=shapes,
                     gone=self.gone_after,
                     merged=merged,
+                    lags=lags,
                 )
             case _:
                 assert_never(self.work)

@@ -9,7 +9,7 @@ from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.open_sessions import OpenSessions
 from tidemill.core.plan.slices import BatchRange, SliceSet
-from tidemill.core.time.watermarks import BEGINNING, PartitionClock
+from tidemill.core.time.watermarks import BEGINNING, PartitionClock, lagging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +75,11 @@ class Position:
     patterns matched for it. `merged_since` says for each table with panes merged ahead from which event time on the
     merged panes are valid (`tidemill.core.time.pane_tree`). Windows that end at `forgotten_until` or earlier never fire
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
-    `open_since` says for each table of sessions from when on some may be open; a table that is not named may have some
-    from the beginning on. `due` says for each table of firings at which batch clock, in microseconds, time alone has
-    something to do; `oldest_open` when its oldest open window starts, in microseconds of event time, if it has one.
-    Slices of batches before `firings_from` hold no state of tables of firings that counts; None if all do.
+    `open_since` says for each table of sessions from when on some may be open: from the beginning on if not named.
+    `due` says for each table of firings at which batch clock, in microseconds, time alone has something to do;
+    `oldest_open` when its oldest open window starts, in microseconds of event time, if it has one. Slices of batches
+    before `firings_from` hold no state of tables of firings that counts; None if all do. `lagging` has the watermarks
+    of tables that stay behind.
     """
 
     batch_id: int = 0
@@ -98,6 +99,11 @@ class Position:
     due: Mapping[str, int] | None = None
     oldest_open: Mapping[str, int] | None = None
     firings_from: int | None = None
+    lagging: Mapping[str, int] | None = None
+
+    def watermark_of(self, table: str) -> int:
+        """The watermark that closes the windows of a table."""
+        return (self.lagging or {}).get(table, self.watermark)
 
     @property
     def slices_of_firings(self) -> SliceSet:
@@ -134,8 +140,9 @@ class Position:
         tables: Mapping[str, TableMark] | None = None,
         gone: tuple[Gone, ...] | None = None,
         merged: Collection[str] = (),
+        lags: Mapping[str, int] | None = None,
     ) -> Position:
-        """The position once `attempt` of `batch_id` is committed. Tables of `merged` have panes merged ahead.
+        """The position after this attempt: tables in `merged` have panes merged ahead, those in `lags` stay behind.
 
         Raises:
             ValueError: the watermark would go back.
@@ -152,14 +159,15 @@ class Position:
             tables={**self.tables, **(tables or {})},
             gone=gone,
             merged_since=self._merged_since(merged),
+            lagging=lagging(watermark, lags or {}, self.watermark_of),
         )
 
     def _merged_since(self, merged: Collection[str]) -> Mapping[str, int] | None:
         known = self.merged_since or {}
-        return {table: known.get(table, self.watermark) for table in merged} or None
+        return {table: known.get(table, self.watermark_of(table)) for table in merged} or None
 
     def _from_now(self) -> Mapping[str, int] | None:
-        return None if self.merged_since is None else dict.fromkeys(self.merged_since, self.watermark)
+        return self.merged_since and {table: self.watermark_of(table) for table in self.merged_since}
 
     def forgetting(self, until: int) -> Position:
         """This position, without the state of windows that end at `until` or earlier."""

@@ -49,7 +49,7 @@ def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: time
     if now.backfill is not None or not windowed:
         return None
     before = BEGINNING if now.forgotten_until is None else now.forgotten_until
-    closed = [_closed(position, _lateness(windowed)) for position in (now, *others)]
+    closed = [_closed(position, sink) for position in (now, *others) for sink in windowed]
     if BEGINNING in closed:
         return None
     jobs = [first for p in others if (first := _first_pane(p)) is not None and first >= before]
@@ -63,17 +63,13 @@ def _windowed(flow: Flow) -> list[WindowedSink]:
     return [sink for sink in flow.sinks if isinstance(sink, WindowedSink) and not isinstance(sink.window, Global)]
 
 
-def _lateness(sinks: Sequence[WindowedSink]) -> int:
-    return max(micros(sink.allowed_lateness) for sink in sinks)
-
-
-def _closed(position: Position, lateness: int) -> int:
+def _closed(position: Position, sink: WindowedSink) -> int:
     """Live batches from this position on add nothing to windows that end here or earlier; BEGINNING: to no window."""
-    at = position.watermark
+    at = position.watermark_of(sink.table)
     if at == END:
         times = [clock.max_event_time for clock in position.clocks.values() if clock.max_event_time is not None]
         at = max(times, default=BEGINNING)
-    return at if at == BEGINNING else at - lateness
+    return at if at == BEGINNING else at - micros(sink.allowed_lateness)
 
 
 def _first_pane(position: Position) -> int | None:
@@ -92,11 +88,12 @@ def check_lateness(flow: Flow, position: Position) -> None:
     if until is None or position.watermark in (BEGINNING, END):
         return
     for sink in windowed:
-        if position.watermark - micros(sink.allowed_lateness) < until:
+        watermark = position.watermark_of(sink.table)
+        if watermark - micros(sink.allowed_lateness) < until:
             raise Incompatible(
                 f"{flow.name}: allowed_lateness of {sink.table}, {show_duration(sink.allowed_lateness)}, lets records "
                 f"into windows that end before {show_moment(until)}, whose state maintenance has removed",
-                fix=f"say at most {show_duration(timedelta(microseconds=position.watermark - until))} for now, or "
+                fix=f"say at most {show_duration(timedelta(microseconds=watermark - until))} for now, or "
                 f"build all again from the log: `tidemill rebuild {flow.name}`",
             )
 
@@ -126,7 +123,7 @@ def back_to(flow: Flow, then: Position, now: Position) -> Position:
     if until is None:
         return then
     windowed, first = _windowed(flow), _first_pane(then)
-    fires = [_closed(then, _lateness(windowed))] if windowed and then.watermark != END else []
+    fires = [_closed(then, sink) for sink in windowed] if then.watermark != END else []
     if min([*fires, *(() if first is None else (first,))], default=until) < until:
         raise AmendmentError(
             f"{flow.name}: after batch {then.batch_id}, windows that end before {show_moment(until)} would fire "

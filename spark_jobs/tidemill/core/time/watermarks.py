@@ -8,7 +8,7 @@ never goes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -67,6 +67,17 @@ class PartitionClock:
     def is_idle(self, *, clock: int, timeout: int | None) -> bool:
         """Whether the partition has been silent for strictly longer than `timeout`; never if `timeout` is None."""
         return timeout is not None and clock - self.active_at > timeout
+
+
+def lagging(watermark: int, lags: Mapping[str, int], before: Callable[[str], int]) -> Mapping[str, int] | None:
+    """The watermarks of tables that are to stay so many microseconds behind; only of those that do, or None.
+
+    They never go back either: each is at least what it was `before`. At the end of the log, none stays behind.
+    """
+    if watermark in (BEGINNING, END):
+        return None
+    found = {table: max(before(table), watermark - lag, BEGINNING) for table, lag in lags.items()}
+    return {table: at for table, at in found.items() if at < watermark} or None
 
 
 def _greater(one: int | None, other: int | None) -> int | None:

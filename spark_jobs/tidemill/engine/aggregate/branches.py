@@ -102,14 +102,20 @@ def _branch(prefix: str, number: int, sink: Sink, plan: BatchPlan | None) -> Bra
     if isinstance(sink, FiringSink) and plan is not None and plan.job is not None and plan.job.replay is not None:
         return _replayed(prefix, sink, number)
     if isinstance(sink, FiringSink) and plan is not None and not isinstance(plan.work, Reading):
-        watermark = plan.position.watermark
+        watermark = plan.position.watermark_of(sink.table)
         closed = watermark >= END and sink.ends_with_log
         if not plan.live:
             # A repair cannot open windows again that have fired: their records stay late.
             return Branch(
                 prefix, sink, columns, micros(sink.allowed_lateness), (), f"({bounded(watermark)}L - _time)", closed
             )
-    return Branch(prefix, sink, columns, *_allowed(sink, plan), closed=closed)
+    return Branch(prefix, sink, columns, *_allowed(sink, plan), _behind(sink, plan), closed)
+
+
+def _behind(sink: Sink, plan: BatchPlan | None) -> str:
+    """SQL for how far a row is behind the watermark of the sink, which may stay behind that of the plan."""
+    lag = 0 if plan is None else bounded(plan.lateness_watermark) - bounded(plan.late_until(sink.table))
+    return f"({_BEHIND} - {lag}L)" if lag else _BEHIND
 
 
 def behind_then(number: int) -> str:

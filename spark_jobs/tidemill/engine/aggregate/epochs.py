@@ -66,7 +66,7 @@ class History:
         own = [turn for turn in turns if turn.feeds(table)]
         order = reading_order(turn.reads for turn in own)
         ranges = {(place.topic, place.partition): stretches for place, stretches in order.items()}
-        return History(epochs=tuple(map(_epoch, own)), ranges=ranges)
+        return History(epochs=tuple(_epoch(turn, table) for turn in own), ranges=ranges)
 
     def of_rows(self, topics: Topics, partitions: Numbers, offsets: Numbers) -> Numbers:
         """The number of the epoch that read each record; -1 where there is no topic."""
@@ -85,8 +85,7 @@ class History:
         return before[self.of_rows(here, partitions, offsets)]
 
 
-def _epoch(turn: Turn) -> Epoch:
-    clock = micros(turn.clock)
+def _epoch(turn: Turn, table: str) -> Epoch:
+    clock, (before, after) = micros(turn.clock), turn.watermarks_of(table)
     # Repairs let no time pass.
-    after = Moment(turn.after, clock) if turn.live else Moment(turn.before)
-    return Epoch(turn.batch_id, Moment(turn.before, clock), after)
+    return Epoch(turn.batch_id, Moment(before, clock), Moment(after, clock) if turn.live else Moment(before))

@@ -49,8 +49,8 @@ class Firing:
         return Firing(
             trigger=sink.trigger,
             # Windows that lack records are treated as if they had ended before.
-            before=max(plan.position.watermark, missing),
-            after=after.watermark,
+            before=max(plan.position.watermark_of(sink.table), missing),
+            after=after.watermark_of(sink.table),
             allowed_lateness=lateness,
             forgotten=missing if until is None else max(until, missing),
         )
@@ -145,7 +145,7 @@ class Refiring:
         `position` is the one that the job's plan starts from. Forgotten windows fire only if the job reads all of their
         records.
         """
-        panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
+        panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark_of(sink.table)
         until = position.forgotten_until
         kept = BEGINNING if until is None else panes.first_ending_after(until).start
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]

@@ -165,7 +165,7 @@ class Firings:
 
         No time passes in the batch itself: it passes after its records, for all keys at once (`fire`).
         """
-        before = Moment(self.plan.position.watermark, micros(self.plan.clock))
+        before = Moment(self.plan.position.watermark_of(sink.table), micros(self.plan.clock))
         own = Epoch(self.plan.batch_id, before, Moment(before.watermark))
         return self.histories.get(sink.table, History(epochs=(own,)))
 
@@ -232,7 +232,7 @@ class Firings:
             return None if folded else known
         if self.plan.live is None:
             return None
-        before, clock = self.plan.position.watermark, micros(self.plan.clock)
+        before, clock = self.plan.position.watermark_of(sink.table), micros(self.plan.clock)
         return History(epochs=(Epoch(self.plan.batch_id, Moment(before, clock), Moment(after, clock)),))
 
     def _let_time_pass(self, sink: FiringSink, keys: OrderedKeys, history: History | None) -> pa.Table | None:

@@ -110,8 +110,8 @@ def tree_of(sink: WindowedSink, plan: BatchPlan) -> PaneTree:
     """The nodes of a sink that a batch with this plan can use."""
     position = plan.position
     since = (position.merged_since or {}).get(sink.table)
-    lateness = micros(sink.allowed_lateness)
-    return PaneTree.of(sink.even_panes, since=since, watermark=position.watermark, allowed_lateness=lateness)
+    lateness, watermark = micros(sink.allowed_lateness), position.watermark_of(sink.table)
+    return PaneTree.of(sink.even_panes, since=since, watermark=watermark, allowed_lateness=lateness)
 
 
 def rows_for_nodes(

@@ -29,17 +29,18 @@ class SessionFiring:
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> SessionFiring:
         """The firing of a sink in a batch that moves the pipeline to `after`."""
-        lateness, watermark = micros(sink.allowed_lateness), plan.position.watermark
+        lateness, watermark = micros(sink.allowed_lateness), plan.position.watermark_of(sink.table)
+        then = after.watermark_of(sink.table)
         chain = Chain(
             keys=sink.keys,
             before=watermark if sink.trigger.fires_on_close else END,
-            after=after.watermark if sink.trigger.fires_on_close else END,
+            after=then if sink.trigger.fires_on_close else END,
             # Whether a record is late was decided by its own session: whatever session it joins fires.
             refused_until=forgotten_sessions(sink, plan.position),
             again_until=sink.trigger.touched_until(watermark),
             published_until=watermark if sink.trigger.fires_on_close else END,
             whole_after=_whole_after(sink, after),
-            open_from=_open_from(sink, after.watermark),
+            open_from=_open_from(sink, then),
         )
         known = (plan.position.open_since or {}).get(sink.table)
         trusted = plan.live and known is not None and lateness <= known.allowed_lateness
@@ -48,7 +49,7 @@ class SessionFiring:
     @staticmethod
     def again(sink: WindowedSink, plan: BatchPlan) -> SessionFiring:
         """All sessions that are not forgotten fire, as far as the watermark of the plan lets them."""
-        until = sink.trigger.touched_until(plan.position.watermark)
+        until = sink.trigger.touched_until(plan.position.watermark_of(sink.table))
         found = SessionFiring.everything(sink, since=forgotten_sessions(sink, plan.position), until=until)
         return replace(found, chain=replace(found.chain, whole_after=_whole_after(sink, plan.position)))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,14 @@ _TABLE = "table_name"
 
 _FEW = 8
 """Of rows that go to no more tables, the plan is read again for each of them; otherwise the rows are kept."""
+
+
+class _Group(NamedTuple):
+    """Tables whose late rows are late by one watermark; a backfill folds them again if they are of `firings`."""
+
+    tables: tuple[str, ...]
+    firings: bool
+    watermark: int
 
 
 @dataclass(frozen=True)
@@ -87,32 +96,41 @@ class SideOutputs:
             found = self._held_late(before) if self._is_held else self._read_late(before)
         if before is None:
             self._complete(spec, sum(staged.count for staged in found), self._late_rows)
-        watermarks = map(_known, (self.plan.lateness_watermark, self.plan.position.watermark))
-        parts = [self._stamped(staged, watermark=at) for staged, at in zip(found, watermarks, strict=False)]
+        parts = [self._stamped(s, watermark=_known(g.watermark)) for g, s in zip(self._groups, found, strict=True)]
         if self._is_held:
             return self.writers.taken(pa.concat_tables(part.rows for part in parts))
         return self.writers.together(parts)
 
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        """The tables that may have late rows, those together whose rows are late by the same watermark."""
+        found: dict[tuple[bool, int], list[str]] = {}
+        for table in dict.fromkeys(b.sink.table for s in self.streams for b in s.branches):
+            own = table in self.firings
+            at = self.plan.position.watermark_of(table) if own else self.plan.late_until(table)
+            found.setdefault((own, at), []).append(table)
+        return [_Group(tuple(tables), own, at) for (own, at), tables in found.items()]
+
     def _held_late(self, before: pa.Table | None) -> list[StagedRows]:
-        """The late rows of tables of firings last, if there are such tables; all others first."""
-        rows = pa.concat_tables(c.late for c in self.counts.values())
-        own = pc.is_in(rows[_TABLE], pa.array(self.firings, pa.string()))
-        others = rows.filter(pc.invert(own))
-        parts = [others if before is None else agreeing(before.column_names, others, before)]
-        return [self.writers.in_driver(part) for part in (*parts, *([rows.filter(own)] if self.firings else []))]
+        """The late rows of each group."""
+        rows, parts = pa.concat_tables(c.late for c in self.counts.values()), list[pa.Table]()
+        for group in self._groups:
+            own = rows.filter(pc.is_in(rows[_TABLE], pa.array(group.tables, pa.string())))
+            parts.append(own if before is None or group.firings else agreeing(before.column_names, own, before))
+        return [self.writers.in_driver(part) for part in parts]
 
     def _read_late(self, before: pa.Table | None) -> list[StagedRows]:
         """The same as `_held_late`, read again."""
         parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
-        own = [part.where(part[_TABLE].isin(list(self.firings))) for part in parts] if self.firings else []
-        others = [part.where(~part[_TABLE].isin(list(self.firings))) for part in parts] if self.firings else parts
-        if before is not None:
-            there = self.writers.spark.session.createDataFrame(before) if before.num_rows else None
-            others = [
-                part.where("false") if there is None else part.join(there, before.column_names, "left_semi")
-                for part in others
-            ]
-        return [self._read(each) for each in (others, own) if each]
+        there = self.writers.spark.session.createDataFrame(before) if before is not None and before.num_rows else None
+        found = list[StagedRows]()
+        for group in self._groups:
+            own = [part.where(part[_TABLE].isin(list(group.tables))) for part in parts]
+            if before is not None and not group.firings:
+                known = before.column_names
+                own = [p.where("false") if there is None else p.join(there, known, "left_semi") for p in own]
+            found.append(self._read(own))
+        return found
 
     @property
     def _late_rows(self) -> int:

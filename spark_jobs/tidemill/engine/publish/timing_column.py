@@ -26,7 +26,7 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
         return fired.stamped({sink.timing: pa.scalar(timing.value)})
     if sink.start is None:
         return fired.stamped({sink.timing: pa.scalar(Timing.EARLY.value)})
-    edges = (plan.position.watermark, after.watermark)
+    edges = (plan.position.watermark_of(sink.table), after.watermark_of(sink.table))
     # Only the rows themselves tell where a session ends.
     known = sink.bounds[-1] if sink.merging else sink.start
     if not isinstance(fired.rows, pa.Table):

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidemill.log.interface import Topic
 from tidemill.log.segment import Footer
 
-_DIGITS = 20
+_DIGITS, _SEGMENT, _START = 20, ".parquet", ".start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A listing of the folder: base offsets of segments, and start offsets, as the digits of their names, in any order.
+    """A listing of the folder: names of segments, and of files that say where the log starts, in any order.
 
-    Partitions may have many thousands of segments, and each batch lists them: only digits that are asked for become
-    numbers.
+    Partitions may have many thousands of segments, and each batch lists them: a name is looked at only when it matters,
+    so some may be no digits and a suffix.
     """
 
     segments: Sequence[str]
@@ -25,28 +25,32 @@ class Listing:
     @staticmethod
     def of(names: Sequence[str]) -> Listing:
         """What these names of a folder say; others do not count."""
-        return Listing(segments=_offsets(names, ".parquet"), starts=_offsets(names, ".start"))
+        segments, others = list[str](), list[str]()
+        for name in names:
+            (segments if name[_DIGITS:] == _SEGMENT else others).append(name)
+        return Listing(segments=segments, starts=[n for n in others if n[_DIGITS:] == _START and _is_offset(n)])
 
     @property
     def start(self) -> int:
         """Where the log starts, as far as its start files say."""
-        return int(max(self.starts, default="0"))
+        return max(map(_offset, self.starts), default=0)
 
     @property
     def oldest(self) -> int | None:
         """The base offset of the oldest segment."""
-        return int(min(self.segments)) if self.segments else None
+        return _chosen(min, self.segments)
 
     @property
     def newest(self) -> int | None:
         """The base offset of the newest segment."""
-        return int(max(self.segments)) if self.segments else None
+        return _chosen(max, self.segments)
 
     def bases(self, since: int = 0) -> tuple[int, ...]:
         """The base offsets in order, beginning with that of the segment that holds `since`."""
-        wanted = digits_of(since)
-        first = max((digits for digits in self.segments if digits <= wanted), default="")
-        return tuple(sorted(int(digits) for digits in self.segments if digits >= first))
+        wanted = digits_of(since) + _SEGMENT
+        first = _chosen(max, [name for name in self.segments if name <= wanted])
+        low = wanted if first is None else digits_of(first)
+        return tuple(sorted(_offset(name) for name in self.segments if name >= low and _is_offset(name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,18 @@ def digits_of(offset: int) -> str:
     return f"{offset:0{_DIGITS}d}"
 
 
-def _offsets(names: Sequence[str], suffix: str) -> Sequence[str]:
-    """The digits of the file names with this suffix."""
-    length = _DIGITS + len(suffix)
-    found = [name[:_DIGITS] for name in names if len(name) == length and name.endswith(suffix)]
-    return found if _are_digits("".join(found)) else [each for each in found if _are_digits(each)]
+def _is_offset(name: str) -> bool:
+    digits = name[:_DIGITS]
+    return digits.isdecimal() and digits.isascii()
 
 
-def _are_digits(text: str) -> bool:
-    return text.isdecimal() and text.isascii()
+def _offset(name: str) -> int:
+    return int(name[:_DIGITS])
+
+
+def _chosen(choose: Callable[..., str], names: Sequence[str]) -> int | None:
+    """The offset in the least or the greatest of these names that have one; None if none has."""
+    found = choose(names, default="")
+    if not _is_offset(found):
+        found = choose(filter(_is_offset, names), default="")
+    return _offset(found) if found else None

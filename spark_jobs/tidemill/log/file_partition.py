@@ -120,8 +120,8 @@ class FilePartition:
         for base, following in pairwise(listing.bases()):
             if following <= start:
                 self._store.delete(self._name(base, "parquet"))
-        for digits in sorted(listing.starts)[:-1]:
-            self._store.delete(self._name(int(digits), "start"))
+        for name in sorted(listing.starts)[:-1]:
+            self._store.delete(f"{self._folder}/{name}")
         return OffsetRange(self._place, start, max(held.until_offset, start))
 
     def _name(self, offset: int, kind: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from support.access import an_hourly_mill, hours_of
 from support.projects import NOW, Mill, an_event, sums
-from tidemill.core.time.times import moment
+from tidemill.core.time.times import micros, moment
 from tidemill.run.batch import NothingToDo
 
 pytestmark = pytest.mark.spark
@@ -81,6 +81,7 @@ def test_a_record_refused_by_some_sliding_windows_is_counted_in_the_others(tmp_p
     commit = mill.run()
     account = commit.accounts["events"]
     assert (account.aggregated, account.late, commit.refused_windows) == (1, 1, 1)
+    assert [(micros(NOW), micros(NOW), 1)] == [(s.first, s.last, s.records) for s in commit.missed["sums"]]
     assert [r["offset"] for r in mill.own("late")] == [2]
     mill.catch_up()
     assert {start: n for (start, _), (n, _) in windows(mill).items()} == {1: 2, 2: 2, 3: 1}

@@ -69,9 +69,14 @@ def test_a_table_of_both_reads_waits_for_the_longer_delay() -> None:
 @pytest.mark.parametrize(
     ("delays", "more", "said", "fix"),
     [
-        (("1 s", "1 s"), {}, "t is read twice, the second time with the same delay, 1 second", "stream twice"),
+        (("1 s", "1 s"), {}, "topic `t` is read twice, the second time with the same delay, 1 second", "stream twice"),
         (("2 s", "1 s"), {}, "with a shorter delay, 1 second", "first with the shortest delay"),
-        (("1 s", "2 s"), {"event_time": "ts"}, "t is read twice, with a different event_time", "only the delay"),
+        (
+            ("1 s", "2 s"),
+            {"event_time": "ts"},
+            "topic `t` is read twice, with a different event_time",
+            "only the delay",
+        ),
         (("1 s", "2 s"), {"contract": "counts"}, "with a different contract", "only the delay"),
         (("1 s", "2 s"), {"start": "latest"}, "with a different start", "only the delay"),
         (("1 s", "0 s"), {"watermark": "ts"}, "with a different watermark", "only the delay"),

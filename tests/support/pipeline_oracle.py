@@ -37,10 +37,11 @@ Place = tuple[Bounds, tuple[Any, ...]]
 
 @dataclass(kw_only=True)
 class Told:
-    """What a batch counts: where records end, refused windows, broken rules, published rows; and where time is then."""
+    """What a batch counts: where records end, refused windows and what each missed, rules, rows; and where time is."""
 
     account: Counter[str] = field(default_factory=Counter)
     refused: int = 0
+    missed: Counter[tuple[str, int]] = field(default_factory=Counter)
     warned: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     published: Counter[str] = field(default_factory=Counter)
@@ -134,6 +135,7 @@ class Oracle:
             fates.append(bool(accepted))
             if accepted:
                 told.refused += len(windows) - len(accepted)
+                told.missed.update((table.name, start) for start, _ in windows[: len(windows) - len(accepted)])
                 key = tuple(whole[name] for name in table.keys)
                 self.taken.setdefault(table.name, []).append(Taken(self.batch, time, key, accepted, whole))
             else:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.plan.amendments import SideOutput
+from tidemill.core.plan.slices import batch_ranges, in_both
+from tidemill.core.repair.side_outputs import Selection
+from tidemill.core.time.times import moment
 
 if TYPE_CHECKING:
-    from tidemill.core.repair.side_outputs import Selection
-    from tidemill.log.side_tables import SideTables
+    from tidemill.core.time.missed import Missed
+    from tidemill.core.time.panes import Panes, Window
+    from tidemill.repair.job import AmendmentJob
 
 _WINDOW = ("table_name", "window_start", "window_end")
-_ADDED = {"first_batch": "min", "last_batch": "max", "records": "sum", "watermark": "max"}
+_ADDED = {"first_batch": "min", "last_batch": "max", "records": "sum", "watermark": "max", "partly_late": "sum"}
 _TIME = pa.timestamp("us", "UTC")
 _COUNTED = pa.schema(
     [
@@ -25,27 +32,60 @@ _COUNTED = pa.schema(
         ("window_end", _TIME),
         ("watermark", _TIME),
         ("records", pa.int64()),
+        ("partly_late", pa.int64()),
     ]
 )
 
 
-def late_windows(tables: SideTables, selection: Selection) -> pa.Table:
+def late_windows(amendment: AmendmentJob, selection: Selection) -> pa.Table:
     """Count the selected late records by table and window, in this order.
 
     A record counts once for each table that refused it. `watermark` is the greatest that one of the records was late
     for; null if none has one. Records of a table without windows of time count together, with null bounds. Large late
     tables are read in parts, without the values of the records.
+
+    `partly_late` counts records that a window missed while later ones took them: no table has them, and commits know
+    only how many there were, so it is null if the selection asks for more than batches and a table.
     """
-    parts = tables.parts(SideOutput.LATE, selection, (*_WINDOW, "watermark"))
-    counted = _added(pa.concat_tables([_COUNTED.empty_table(), *(_added(_each(rows)) for rows in parts)]))
+    parts = amendment.side_tables.parts(SideOutput.LATE, selection, (*_WINDOW, "watermark"))
+    known = replace(selection, batches=(), table=None) == Selection()
+    partly = _missed(amendment, selection) if known else _COUNTED.empty_table()
+    counted = _added(pa.concat_tables([partly, *(_added(_each(rows)) for rows in parts)]))
+    if not known:
+        counted = counted.set_column(counted.num_columns - 1, "partly_late", pa.nulls(counted.num_rows, pa.int64()))
     return counted.sort_by([(name, "ascending") for name in _WINDOW])
+
+
+def _missed(amendment: AmendmentJob, selection: Selection) -> pa.Table:
+    """What the commits of batches that still count tell of windows that missed records which others took."""
+    past, table = amendment.ledger.past(), selection.table
+    visible = batch_ranges(r for c in past.covers(amendment.ledger.view().position.slices) for r in c.batches)
+    batches = past.with_ids(in_both(visible, selection.batches) if selection.batches else visible)
+    sinks = (s for s in amendment.flow.sinks if isinstance(s, StatefulSink) and table in {None, s.table})
+    panes = {sink.table: sink.panes for sink in sinks}
+    rows = [
+        {"first_batch": b.batch_id, "last_batch": b.batch_id, "table_name": name}
+        | {"window_start": moment(window.start), "window_end": moment(window.end), "records": 0, "partly_late": n}
+        for b in batches
+        for name, spans in (b.missed or {}).items()
+        if name in panes
+        for window, n in _windows(panes[name], spans)
+    ]
+    return pa.Table.from_pylist(rows, _COUNTED)
+
+
+def _windows(panes: Panes, spans: Iterable[Missed]) -> Iterator[tuple[Window, int]]:
+    for span in spans:
+        for number in range(panes.number_of(span.first), panes.number_of(span.last) + 1):
+            yield panes.window(number), span.records
 
 
 def _each(rows: pa.Table) -> pa.Table:
     """Each row of the late table as a count of one."""
-    ones = pa.array(np.ones(rows.num_rows, dtype=np.int64))
+    ones, none = pa.array(np.ones(rows.num_rows, np.int64)), pa.array(np.zeros(rows.num_rows, np.int64))
     batches = {"first_batch": rows["batch_id"], "last_batch": rows["batch_id"]}
-    return pa.table({**batches, **{name: rows[name] for name in (*_WINDOW, "watermark")}, "records": ones})
+    window = {name: rows[name] for name in (*_WINDOW, "watermark")}
+    return pa.table({**batches, **window, "records": ones, "partly_late": none})
 
 
 def _added(counts: pa.Table) -> pa.Table:

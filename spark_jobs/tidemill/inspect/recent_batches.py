@@ -31,6 +31,7 @@ from tidemill.core.protocol.events import (
     Superseded,
 )
 from tidemill.core.protocol.summary import account_of, broken_rules
+from tidemill.core.time.missed import Missed
 from tidemill.core.time.spans import PaneSpan
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class BatchFacts:
     versions: Mapping[str, int] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
     panes: Mapping[str, PaneSpan] = field(default_factory=dict)
+    missed: Mapping[str, tuple[Missed, ...]] = field(default_factory=dict)
     watermark: int | None = None
     newest_event: int | None = None
     held: int = 0
@@ -148,6 +150,7 @@ def _committed(known: BatchFacts, commit: Committed) -> BatchFacts:
         at=commit.at,
         lag_from={name: topic.offsets for name, topic in commit.position.topics.items()},
         account=account_of(commit),
+        missed=commit.missed or {},
         accounts=commit.accounts,
         versions=commit.tables,
         published=commit.published,

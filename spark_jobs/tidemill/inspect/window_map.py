@@ -69,6 +69,8 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
     rows = _rows(project, pipeline, sink, starts)
     refused = _refused(project, pipeline, sink, batches)
     repaired = _repaired(project, pipeline, sink, batches, starts)
+    # A backfill has given the records of others to all of their windows.
+    counting = [b for b in batches if view.position.slices.attempt_of(b.batch_id) == b.attempt]
     cells = []
     for start, end in ((window.start, window.end) for window in windows):
         cells.append(
@@ -77,7 +79,7 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
                 end=moment(end),
                 state=state_of(end, watermark, micros(sink.allowed_lateness)),
                 rows=rows.get(start, 0),
-                refused=refused.get(start, 0),
+                refused=refused.get(start, 0) + _missed(sink, counting, start),
                 repaired=tuple(sorted(repaired.get(start, ()))),
             )
         )
@@ -130,6 +132,12 @@ def _rows(project: Project, pipeline: str, sink: WindowedSink, starts: Sequence[
     within = Between(column=column, low=moment(starts[0]), high=moment(starts[-1] + 1))
     found = DeltaRsTable(spec).read(where=(within,), columns=(column,))
     return Counter(micros(start) for start in found[column].to_pylist())
+
+
+def _missed(sink: WindowedSink, batches: Sequence[BatchFacts], start: int) -> int:
+    """How many records a window missed in these batches that later ones took."""
+    spans = (span for batch in batches for span in batch.missed.get(sink.table, ()))
+    return sum(span.records for span in spans if span.first <= start <= span.last)
 
 
 def _refused(project: Project, pipeline: str, sink: WindowedSink, batches: Sequence[BatchFacts]) -> Mapping[int, int]:

@@ -35,6 +35,7 @@ from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import Audited, Committed
 from tidemill.core.protocol.failpoints import boundary, check_wanted
 from tidemill.core.protocol.view import View
+from tidemill.engine.aggregate.partly_late import missed_of
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.spark.failures import explained
@@ -240,6 +241,7 @@ def _commit_of(attempt: Attempt, position: Position, done: _Done, times: _Times)
         tables=done.published.versions,
         published={s.sink.table: s.count for s in done.staged.rows},
         refused_windows=sum(c.refused_windows for c in found.counts.values()) + done.staged.firings.lost,
+        missed=missed_of(attempt.flow, plan, found.counts),
         skipped=sum(len(r) for r in skipped or ()),
         incomplete=incomplete(attempt.flow, plan, position) or None,
         broken=tuple(map(str, done.verdict.broken)) or None,

@@ -28,7 +28,7 @@ def show_windows(amendment: AmendmentJob, wanted: Selection, *, limit: int, as_j
     from tidemill.inspect.late_windows import late_windows
     from tidemill.repair.named import check_selected
 
-    windows = late_windows(amendment.side_tables, wanted)
+    windows = late_windows(amendment, wanted)
     if not windows.num_rows:
         check_selected(amendment, SideOutput.LATE, wanted)
     shown = windows.slice(0, limit)
@@ -43,11 +43,13 @@ def show_windows(amendment: AmendmentJob, wanted: Selection, *, limit: int, as_j
 def _show(rows: list[dict[str, Any]]) -> None:
     places = ("first batch", "last batch")
     times = ("window start", "window end", "watermark up to")
-    table = grid(*places, "table", *times, "records", numbers=(*places, "records"))
+    partly = ["partly late"] if any(row["partly_late"] for row in rows) else []
+    table = grid(*places, "table", *times, "records", *partly, numbers=(*places, "records", *partly))
     for row in rows:
         batches = str(row["first_batch"]), str(row["last_batch"])
         moments = ("-" if row[name] is None else show_moment(row[name]) for name in _TIMES)
-        table.add_row(*batches, row["table_name"], *moments, f"{row['records']:,}")
+        counts = (f"{row[name] or 0:,}" for name in ("records", *(["partly_late"] if partly else ())))
+        table.add_row(*batches, row["table_name"], *moments, *counts)
     console().print(table)
 
 
@@ -56,9 +58,11 @@ def _total(windows: pa.Table, shown: pa.Table) -> str:
     left = windows.slice(shown.num_rows)
     not_shown = f"; not shown: {_counted(left)}" if left.num_rows else ""
     several = "; a record counts for each table that refused it" if len(windows["table_name"].unique()) > 1 else ""
-    return f"{_counted(windows)}{not_shown}{several}"
+    partly = sum(count or 0 for count in windows["partly_late"].to_pylist())
+    missed = f"; {many(partly, 'time')} a window missed a record that later ones took" if partly else ""
+    return f"{_counted(windows)}{missed}{not_shown}{several}"
 
 
 def _counted(windows: pa.Table) -> str:
-    records = sum(windows["records"].to_numpy().tolist())
-    return f"{many(records, 'record')} in {many(windows.num_rows, 'window')}"
+    late = [count for count in windows["records"].to_pylist() if count]
+    return f"{many(sum(late), 'record')} in {many(len(late), 'window')}"

@@ -132,18 +132,17 @@ def _same_topics(one: op.Read, other: op.Read) -> bool:
 
 def _check_again(earlier: op.Read, read: op.Read) -> None:
     """Check that the same topics are read again only with a longer delay."""
+    again = f"topic `{read.topic}` is read twice" if len(read.names) == 1 else f"{read.topic} are read twice"
     if replace(read, delay=earlier.delay) != earlier:
         different = [f.name for f in fields(op.Read) if getattr(read, f.name) != getattr(earlier, f.name)]
         raise DeclarationError(
-            f"{read.topic} is read twice, with a different {' and '.join(f for f in different if f != 'delay')}",
+            f"{again}, with a different {' and '.join(f for f in different if f != 'delay')}",
             fix="read it once and use the stream twice; only the delay may be another one",
         )
     if read.delay <= earlier.delay:
         how = "the same" if read.delay == earlier.delay else "a shorter"
         fix = "use the stream twice" if read.delay == earlier.delay else "read it first with the shortest delay"
-        raise DeclarationError(
-            f"{read.topic} is read twice, the second time with {how} delay, {show_duration(read.delay)}", fix=fix
-        )
+        raise DeclarationError(f"{again}, the second time with {how} delay, {show_duration(read.delay)}", fix=fix)
 
 
 SHORTEST_INTERVAL = timedelta(seconds=1)

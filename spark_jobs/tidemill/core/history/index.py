@@ -21,6 +21,7 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading
 from tidemill.core.protocol.events import Audited, Committed, Event, Planned
+from tidemill.core.time.missed import Missed
 from tidemill.core.time.spans import PaneSpan
 
 
@@ -44,9 +45,9 @@ class IndexedBatch:
     `reads` are the offsets in its slice, including those of the batches that it `folded`. `began` are the partitions
     that the pipeline had not read before, with their first offset. `before` and `after` are watermarks (microseconds).
     `rules` says for each published table how many rules passed and how many failed. `asked` says who asked for an
-    amendment, and why. Windows that end at `forgotten_until` or earlier were forgotten. `refused_windows` is as in
-    `Committed`, with None for 0. `semantics` is that of the plan, with None for the first. `lagging` has
-    the watermarks before and after for tables that stay behind.
+    amendment, and why. Windows that end at `forgotten_until` or earlier were forgotten. `refused_windows` and
+    `missed` are as in `Committed`, with None for 0. `semantics` is that of the plan, with None for the first. `lagging`
+    has the watermarks before and after for tables that stay behind.
     """
 
     sequence: int
@@ -69,6 +70,7 @@ class IndexedBatch:
     asked: Reason | None = None
     forgotten_until: int | None = None
     refused_windows: int | None = None
+    missed: Mapping[str, tuple[Missed, ...]] | None = None
     semantics: int | None = None
     lagging: Mapping[str, tuple[int, ...]] | None = None
 
@@ -147,6 +149,7 @@ def _batch(
         asked=asked_of(plan),
         forgotten_until=plan.position.forgotten_until,
         refused_windows=commit.refused_windows or None,
+        missed=commit.missed,
         semantics=None if version_of(plan.semantics) == 1 else plan.semantics,
         lagging=_lagging(plan.position, commit.position),
     )

@@ -13,6 +13,7 @@ from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.account import Account
+from tidemill.core.time.missed import Missed
 from tidemill.core.time.spans import PaneSpan
 
 FORMAT_VERSION = 1
@@ -89,8 +90,9 @@ class Committed:
 
     `accounts` has the counts of each input topic. `panes` says where in event time the state lies, by published table.
     `tables` has the version of each table after the batch, `published` the number of rows for each published table.
-    `skipped` is how many offsets the log lost before they were read; `incomplete` says where the windows start that may
-    lack them, by published table. `broken` are the table rules that failed, each with what was found. `warned` says how
+    `missed` says, by published table, which windows missed late records that later windows took. `skipped` is how many
+    offsets the log lost before they were read; `incomplete` says where the windows start that may lack them, by
+    published table. `broken` are the table rules that failed, each with what was found. `warned` says how
     many accepted records broke each rule of severity warning, by input topic and rule. `plan_hash` proves which plan
     was executed; `logical_hash` identifies declaration and contracts. `steps` is how many seconds each step of the
     attempt took, up to the commit (`tidemill.run.watching`).
@@ -107,6 +109,7 @@ class Committed:
     tables: Mapping[str, int] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
     refused_windows: int = 0
+    missed: Mapping[str, tuple[Missed, ...]] | None = None
     skipped: int = 0
     incomplete: Mapping[str, PaneSpan] | None = None
     broken: tuple[str, ...] | None = None

@@ -6,6 +6,7 @@ from tidemill.core.contract.reasons import tally_reasons
 from tidemill.core.counts import many
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.events import Committed
+from tidemill.core.time.missed import Missed
 from tidemill.core.time.times import moment
 from tidemill.core.time.watermarks import BEGINNING, END
 
@@ -50,6 +51,10 @@ def steps_text(commit: Committed) -> str:
     return ", ".join(f"{step} {seconds:.2f} s" for step, seconds in (commit.steps or {}).items())
 
 
+def _missed_json(span: Missed) -> list[object]:
+    return [moment(span.first).isoformat(), moment(span.last).isoformat(), span.records]
+
+
 def commit_json(commit: Committed) -> dict[str, object]:
     """A commit as JSON values; `seconds` is the duration of the attempt that committed, `steps` that of its steps."""
     account = account_of(commit)
@@ -64,6 +69,7 @@ def commit_json(commit: Committed) -> dict[str, object]:
         "versions": dict(commit.tables),
         "reasons": dict(tally_reasons(commit.reasons.items())),
         "refused_windows": commit.refused_windows,
+        "missed": {table: [_missed_json(span) for span in each] for table, each in (commit.missed or {}).items()},
         "skipped": commit.skipped,
         "incomplete": {
             table: [moment(span.first).isoformat(), moment(span.last).isoformat()]

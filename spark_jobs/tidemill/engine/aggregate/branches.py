@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.bind.sinks import RowSink, Sink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import RECORD_COLUMNS, added_to
@@ -23,6 +23,7 @@ from tidemill.core.declare.graph import Step
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Reading
 from tidemill.core.sql.text import quoted, renamed, select
+from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import END
 from tidemill.core.time.window_expressions import is_late, refusing_windows
@@ -32,7 +33,7 @@ from tidemill.engine.spark.query import ROWS
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns with a row's place in the log and its event time; every sink gets them."""
 
-_BEHIND = "_behind"
+_BEHIND, _BEHIND_THEN = "_behind", "_behind_"
 _OF_ROWS = (*HIDDEN, _BEHIND, "_block", "_error", "_broken", "_raw", "_held", "_rejected")
 _ENDED = 2**61
 """How far each event time, at least, is behind the watermark once the log has ended."""
@@ -80,6 +81,13 @@ class Branch:
         return f"{self.prefix}_refused"
 
     @property
+    def tells_missed(self) -> bool:
+        """Whether some windows may refuse a row that others take, all by one watermark."""
+        panes = None if isinstance(self.sink, RowSink) else self.sink.panes
+        overlap = isinstance(panes, EvenPanes) and panes.size > panes.slide
+        return overlap and not self.behind.startswith(_BEHIND_THEN)
+
+    @property
     def taken(self) -> str:
         """An SQL predicate: the row entered the sink."""
         return f"{self.alive} AND NOT {self.late}"
@@ -112,6 +120,15 @@ def _branch(prefix: str, number: int, sink: Sink, plan: BatchPlan | None) -> Bra
     return Branch(prefix, sink, columns, *_allowed(sink, plan), _behind(sink, plan), closed)
 
 
+def closed_until(sink: StatefulSink, plan: BatchPlan) -> int:
+    """The windows of a sink that end at this time or earlier refuse the records of a batch."""
+    if plan.live:
+        return plan.late_until(sink.table) - micros(sink.allowed_lateness)
+    if isinstance(sink, WindowedSink):
+        return plan.lateness_watermark
+    return plan.position.watermark_of(sink.table) - micros(sink.allowed_lateness)
+
+
 def _behind(sink: Sink, plan: BatchPlan | None) -> str:
     """SQL for how far a row is behind the watermark of the sink, which may stay behind that of the plan."""
     lag = 0 if plan is None else bounded(plan.lateness_watermark) - bounded(plan.late_until(sink.table))
@@ -120,7 +137,7 @@ def _behind(sink: Sink, plan: BatchPlan | None) -> str:
 
 def behind_then(number: int) -> str:
     """The column that says how far rows were behind the watermark when the sink with this number was to take them."""
-    return f"_behind_{number}"
+    return f"{_BEHIND_THEN}{number}"
 
 
 def _replayed(prefix: str, sink: FiringSink, number: int) -> Branch:
@@ -159,7 +176,7 @@ def branch_out(
     Each is over the rows of the one before: `_TOGETHER` branches are one. A row that the contract rejects is alive in
     no branch. The hidden columns stay; `_mark` is one if they are `marked`.
     """
-    own = [branch.behind for branch, _ in branches if branch.behind.startswith(behind_then(0)[:-1])]
+    own = [branch.behind for branch, _ in branches if branch.behind.startswith(_BEHIND_THEN)]
     hidden = (*_OF_ROWS, *dict.fromkeys(own), *((MARK,) if marked else ()))
     kept = [f"{_KEPT}{c}" for c in user_columns]
     text = select([*hidden, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)

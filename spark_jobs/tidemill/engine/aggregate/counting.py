@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,12 +14,14 @@ from tidemill.core.bind.flow import Input
 from tidemill.core.contract.row_rules import warning_bits
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.account import Account
+from tidemill.core.time.missed import MOST
 from tidemill.core.time.watermarks import Furthest, Reached
 from tidemill.engine.aggregate.branches import Branch
 from tidemill.engine.aggregate.side_outputs import held_rows, late_of, rejected_of
 from tidemill.engine.read.typed_rows import MARK
 
 GREATEST = ("time_", "mark_")
+_PARTLY = "partly_"
 _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
 
@@ -28,7 +30,8 @@ class Counts:
     """The counts of one pass over one input.
 
     `reached` says how far accepted rows came. `late_rows` counts a row once for each sink
-    that refused it; `refused_windows` counts windows that refused a row which other windows took. `stray_blocks` is a
+    that refused it; `refused_windows` counts windows that refused a row which other windows took, and `refusals` such
+    rows by published table and number of these windows. `stray_blocks` is a
     bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of
     severity warning that accepted rows break, each with the number of those rows. `rejected` and `late` are rows
     (`tidemill.engine.aggregate.side_outputs`), as far as the pass could bring them back.
@@ -37,6 +40,7 @@ class Counts:
     account: Account
     reached: Reached = field(default_factory=dict)
     refused_windows: int = 0
+    refusals: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     late_rows: int = 0
     stray_blocks: bytes = b""
     warned: Mapping[str, int] = field(default_factory=dict)
@@ -47,6 +51,15 @@ class Counts:
     def side_outputs(self) -> int:
         """The number of rows that go to quarantine or to the late table."""
         return self.account.rejected + self.late_rows
+
+
+def refusals_of(told: Iterable[tuple[str, int, int]]) -> Mapping[str, Mapping[int, int]]:
+    """`Counts.refusals` from published tables, numbers of windows and numbers of rows."""
+    found: dict[str, dict[int, int]] = {}
+    for table, windows, rows in told:
+        known = found.setdefault(table, {})
+        known[windows] = known.get(windows, 0) + rows
+    return found
 
 
 class Counter:
@@ -72,7 +85,17 @@ class Counter:
     def _in_spark(self) -> dict[str, str]:
         late = self._late
         stray = f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)"
-        return {**self.expressions, "stray_blocks": stray, **self._held}
+        return {**self.expressions, "stray_blocks": stray, **self._refusals, **self._held}
+
+    @property
+    def _refusals(self) -> dict[str, str]:
+        """For each branch that may have some, the numbers of windows that refused a row, with how many rows."""
+        # It is exact as long as there are not more different numbers than it may tell.
+        return {
+            f"{_PARTLY}{number}": f"histogram_numeric(CASE WHEN {b.refused} > 0 THEN {b.refused} END, {MOST + 1})"
+            for number, b in enumerate(self._branches)
+            if b.tells_missed
+        }
 
     @property
     def _late(self) -> str:
@@ -115,7 +138,11 @@ class Counter:
         """The counts, after the rows were counted."""
         found = self._found if self._found is not None else self._observation.get
         held = {name: found[name] for name in self._held}
-        return self.counts(found, bytes(found["stray_blocks"] or b""), rejected_of(held), late_of(held))
+        counts = self.counts(found, bytes(found["stray_blocks"] or b""), rejected_of(held), late_of(held))
+        partly = ((self._branches[int(n.removeprefix(_PARTLY))], found[n] or ()) for n in self._refusals)
+        return replace(
+            counts, refusals=refusals_of((b.sink.table, int(x), int(y)) for b, each in partly for x, y in each)
+        )
 
     def counts(self, found: Any, stray_blocks: bytes, rejected: pa.Table, late: pa.Table) -> Counts:
         """Counts from the values of `expressions`, and the rows to put aside as far as they are known."""

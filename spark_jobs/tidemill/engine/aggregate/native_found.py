@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -13,13 +13,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.sinks import WindowedSink
-from tidemill.engine.aggregate.counting import GREATEST, Counts
+from tidemill.engine.aggregate.counting import GREATEST, Counts, refusals_of
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import (
     BLOCKS,
     COUNTS,
     PANE,
     PANE_END,
+    PARTLY,
     REFUSED,
     TABLE,
     NativePass,
@@ -101,12 +102,10 @@ class _Told:
             found[name] = max(values, default=None) if name.startswith(GREATEST) else sum(values)
         bitmaps = [np.frombuffer(part["bitmap"][0].as_py(), np.uint8) for part in blocks]
         stray = reduce(np.bitwise_or, bitmaps).tobytes() if bitmaps else b""
-        return stream.counter.counts(
-            found,
-            stray,
-            pa.concat_tables([rejected_of({}), *rejected]),
-            pa.concat_tables([late_of({}), *late]),
-        )
+        both = pa.concat_tables([rejected_of({}), *rejected]), pa.concat_tables([late_of({}), *late])
+        partly = [row for part in self.rows.get((stream.source.topic, PARTLY), []) for row in part.to_pylist()]
+        refusals = refusals_of((row["table"], row["windows"], row["rows"]) for row in partly if row["windows"])
+        return replace(stream.counter.counts(found, stray, *both), refusals=refusals)
 
 
 def _state(sink: WindowedSink, parts: Sequence[pa.Table], writers: RowWriters) -> StagedRows:

@@ -28,6 +28,9 @@ SCHEMA = "`topic` string, `what` string, `body` binary"
 COUNTS, BLOCKS, REFUSED, TABLE = "counts", "blocks", "refused", "table:"
 """What rows of a task are, beside side outputs: counts, a bitmap of blocks, why it gave up, aggregates of a table."""
 
+PARTLY = "partly"
+"""Rows that say of how many rows so many windows of a published table refused each, while others took it."""
+
 PANE, PANE_END = "_pane", "_pane_end"
 """The start of the pane that an aggregate is about and, of a session, its end, in microseconds."""
 
@@ -67,7 +70,8 @@ class Aggregation(NamedTuple):
 class NativePass:
     """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated.
 
-    Of `branched`, each statement is over the rows of the one before.
+    Of `branched`, each statement is over the rows of the one before. `missing` has published tables of which some
+    windows may refuse a row, and the column of `branched` with their number.
 
     A task brings back side outputs of up to `held` bytes; if there are more, it brings none, and a second pass has to.
     It gives up if its aggregates are more than `most` bytes. `part` records are decoded and aggregated at once.
@@ -77,6 +81,7 @@ class NativePass:
     decode: DecodeBatches
     branched: tuple[Translation, ...]
     counted: Translation
+    missing: tuple[tuple[str, str], ...]
     aggregations: tuple[Aggregation, ...]
     strays: Strays
     held: int
@@ -106,6 +111,10 @@ class NativePass:
         """Count and aggregate some decoded rows."""
         branched = reduce(lambda found, each: computed(each, found), self.branched, rows)
         found.add(COUNTS, computed(self.counted, branched))
+        for table, column in self.missing:
+            numbers, times = np.unique(np.asarray(branched[column]), return_counts=True)
+            if numbers[-1:] > 0:
+                found.add(PARTLY, pa.table({"table": [table] * len(numbers), "windows": numbers, "rows": times}))
         for number, aggregation in enumerate(self.aggregations):
             given = _given(aggregation, branched)
             if given.num_rows or aggregation.of_rows:
@@ -151,7 +160,7 @@ class _Found:
         if self.held <= most:
             self.add(what, rows)
         else:
-            self.parts = {COUNTS: self.parts[COUNTS]}
+            self.parts = {what: parts for what, parts in self.parts.items() if what in {COUNTS, PARTLY}}
 
 
 def _given(aggregation: Aggregation, branched: pa.Table) -> pa.Table:

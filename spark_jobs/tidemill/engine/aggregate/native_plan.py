@@ -157,6 +157,7 @@ def native_pass(  # noqa: PLR0913  what it reads, and where it runs
         decode=decode,
         branched=branched,
         counted=natively(select(counts, ROWS), there),
+        missing=tuple((branch.sink.table, branch.refused) for branch in branches if branch.tells_missed),
         aggregations=tuple(_of_branch(branch, there) for branch in branches),
         held=min(_HELD_BYTES, _MOST_BYTES // tasks // 2),
         most=_MOST_BYTES // tasks // 2,

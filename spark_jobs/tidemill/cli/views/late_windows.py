@@ -64,5 +64,7 @@ def _total(windows: pa.Table, shown: pa.Table) -> str:
 
 
 def _counted(windows: pa.Table) -> str:
-    late = [count for count in windows["records"].to_pylist() if count]
-    return f"{many(sum(late), 'record')} in {many(len(late), 'window')}"
+    late = [(row["records"], row["window_start"] is None) for row in windows.to_pylist() if row["records"]]
+    bounded, others = ([count for count, open_ in late if open_ is without] for without in (False, True))
+    text = f"{many(sum(bounded), 'record')} in {many(len(bounded), 'window')}"
+    return f"{text}, and {many(sum(others), 'record')} of tables without windows of time" if others else text

@@ -73,7 +73,7 @@ def show_records(  # noqa: PLR0913  which records, and how they are shown
 
 def _show_rows(output: SideOutput, rows: list[dict[str, Any]], total: int, *, whole: str | None) -> None:
     out = console()
-    why = "reasons" if output is SideOutput.QUARANTINE else "window"
+    why = "reasons" if output is SideOutput.QUARANTINE else "table and window"
     table = grid("batch", "topic", "partition", "offset", why, "value", numbers=("batch", "partition", "offset"))
     cut = 0
     for row in rows:

@@ -104,7 +104,7 @@ class _Told:
         stray = reduce(np.bitwise_or, bitmaps).tobytes() if bitmaps else b""
         both = pa.concat_tables([rejected_of({}), *rejected]), pa.concat_tables([late_of({}), *late])
         partly = [row for part in self.rows.get((stream.source.topic, PARTLY), []) for row in part.to_pylist()]
-        refusals = refusals_of((row["table"], row["windows"], row["rows"]) for row in partly if row["windows"])
+        refusals = refusals_of((row["table"], row["windows"], row["rows"]) for row in partly)
         return replace(stream.counter.counts(found, stray, *both), refusals=refusals)
 
 

@@ -112,8 +112,9 @@ class NativePass:
         branched = reduce(lambda found, each: computed(each, found), self.branched, rows)
         found.add(COUNTS, computed(self.counted, branched))
         for table, column in self.missing:
-            numbers, times = np.unique(np.asarray(branched[column]), return_counts=True)
-            if numbers[-1:] > 0:
+            refusing = np.asarray(branched[column])
+            if len(some := refusing[refusing > 0]):
+                numbers, times = np.unique(some, return_counts=True)
                 found.add(PARTLY, pa.table({"table": [table] * len(numbers), "windows": numbers, "rows": times}))
         for number, aggregation in enumerate(self.aggregations):
             given = _given(aggregation, branched)

@@ -14,6 +14,7 @@ import pytest
 from amend.conftest import an_amendment
 from support.firings import CONTRACT
 from support.projects import EVENTS_CONTRACT, NO_SPARK, NOW, Mill, a_project, an_event, rows_of
+from support.writers import WRITERS
 from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.work import Kind
@@ -61,11 +62,14 @@ KINDS = {
     "by_time": ('TumblingBuffer(TimePolicy("7 s"))', "", BOUNDS),
     "in_order": ('SlidingBuffer(CountPolicy(2), order="event_time")', "", ""),
 }
+FEW = ["minutes", "sessions", "firings"]
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 10))]
 SOON, FINAL = ("soon", "2 s"), ("final", "15 s")
 
 
-def a_mill(folder: Path, *reads: tuple[str, str], kinds: Iterable[str] = KINDS) -> Mill:
+def a_mill(
+    folder: Path, *reads: tuple[str, str], kinds: Iterable[str] = KINDS, session: Any = NO_SPARK, **settings: Any
+) -> Mill:
     """A pipeline with a table of each kind for each of these reads, which have a name and a delay."""
     text, contracts = HEAD, {"events": EVENTS_CONTRACT.replace("EXTRA", "keep")}
     text += "".join(READ.format(name=name, delay=delay) + USERS.format(name=name) for name, delay in reads)
@@ -76,14 +80,15 @@ def a_mill(folder: Path, *reads: tuple[str, str], kinds: Iterable[str] = KINDS) 
             table = f"{read}_{kind}"
             text += PUBLISH.format(read=read, window=window, table=table, more=more)
             contracts[table] = plain.replace("firings", table) + columns
-    mill = Mill(a_project(folder, text, contracts), NO_SPARK, "firings")
+    mill = Mill(a_project(folder, text, contracts, **settings), session, "firings")
     mill.log.create_topic("events", partitions=2)
     return mill
 
 
-def all_three(folder: Path) -> tuple[Mill, Mill, Mill]:
+def all_three(folder: Path, kinds: Iterable[str] = KINDS) -> tuple[Mill, Mill, Mill]:
     """With both reads, and with each alone."""
-    return a_mill(folder / "both", SOON, FINAL), a_mill(folder / "soon", SOON), a_mill(folder / "final", FINAL)
+    both = a_mill(folder / "both", SOON, FINAL, kinds=kinds)
+    return both, a_mill(folder / "soon", SOON, kinds=kinds), a_mill(folder / "final", FINAL, kinds=kinds)
 
 
 def again(mill: Mill) -> Mill:
@@ -172,6 +177,22 @@ def test_amendments_leave_them_so(tmp_path: Path, seed: int) -> None:
             ways.add(found[0][0])
         check(*mills)
     assert ways
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize(
+    "some", [["minutes", "sessions", "firings"], pytest.param(list(KINDS), marks=pytest.mark.long)]
+)
+def test_spark_computes_the_same(tmp_path: Path, spark: Any, writer: str, some: list[str]) -> None:
+    draw, (_, soon, final) = random.Random(3), all_three(tmp_path, some)
+    both = a_mill(tmp_path / "spark", SOON, FINAL, kinds=some, session=spark, writer=writer, aggregate="spark")
+    for number in range(4):
+        feed(draw, (both, soon, final), 20 * number)
+        for mill in (both, soon, final):
+            run(mill, 2 * number)
+    check(both, soon, final)
+    assert seen(both, "final")["final_minutes"]
 
 
 def test_after_a_change_of_the_delay_no_window_closes_a_second_time(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tidemill.repair.backfill import backfill
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
+from tidemill.run.batch import NothingToDo
 
 HEAD = """
 from tidemill import *
@@ -51,6 +52,7 @@ KINDS = {
     "minutes": ('Tumbling("10 s"), allowed_lateness="4 s"', ', timing="timing"', BOUNDS + TIMING),
     "updated": ('Tumbling("10 s")', ', trigger="on_update", timing="timing"', BOUNDS + TIMING),
     "sliding": ('Sliding("20 s", "5 s"), allowed_lateness="2 s"', "", BOUNDS),
+    "merged": ('Sliding("20 s", "2 s")', "", BOUNDS),
     "sessions": ('Session("3 s"), allowed_lateness="2 s"', ', timing="timing"', BOUNDS + TIMING),
     "firings": (
         'Tumbling("10 s"), allowed_lateness="6 s"',
@@ -62,6 +64,7 @@ KINDS = {
     "by_time": ('TumblingBuffer(TimePolicy("7 s"))', "", BOUNDS),
     "in_order": ('SlidingBuffer(CountPolicy(2), order="event_time")', "", ""),
 }
+EARLY = "too_early: event time too early: its windows would begin before year 1"
 FEW = ["minutes", "sessions", "firings"]
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 10))]
 SOON, FINAL = ("soon", "2 s"), ("final", "15 s")
@@ -104,8 +107,8 @@ def feed(draw: random.Random, mills: Iterable[Mill], at: int) -> None:
             mill.feed([an_event(*each) for each in drawn], partition=partition)
 
 
-def run(mill: Mill, number: int, **more: Any) -> None:
-    again(mill).run(clock=NOW + timedelta(seconds=10 * number), **more)
+def run(mill: Mill, number: int, **more: Any) -> Any:
+    return again(mill).run(clock=NOW + timedelta(seconds=10 * number), **more)
 
 
 def seen(mill: Mill, read: str) -> dict[str, list[Any]]:
@@ -177,6 +180,50 @@ def test_amendments_leave_them_so(tmp_path: Path, seed: int) -> None:
             ways.add(found[0][0])
         check(*mills)
     assert ways
+
+
+def test_each_way_of_going_back_leaves_them_so(tmp_path: Path) -> None:
+    draw, mills = random.Random(4), all_three(tmp_path, FEW)
+    for what in (0, 1, 2, 3, 4):
+        for number in range(3 * what, 3 * what + 3):
+            feed(draw, mills, 10 * number)
+            for mill in mills:
+                run(mill, number)
+        assert [amended(_Chosen(what, 1), mill) for mill in mills] == [(what, "")] * 3
+        check(*mills)
+
+
+class _Chosen(random.Random):
+    """Draws these numbers, one after the other."""
+
+    def __init__(self, *numbers: int) -> None:
+        super().__init__()
+        self.numbers = iter(numbers)
+
+    def randrange(self, *_: Any, **__: Any) -> int:
+        return next(self.numbers)
+
+
+def test_a_shorter_delay_closes_windows_without_a_record(tmp_path: Path) -> None:
+    mill = a_mill(tmp_path, SOON, FINAL, kinds=["minutes"])
+    mill.feed([an_event(0), an_event(18)])
+    mill.feed([an_event(18)], partition=1)
+    run(mill, 1)
+    assert not rows_of(mill.project.published_uri("final_minutes"))
+    assert isinstance(run(mill, 2), NothingToDo)
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    file.write_text(file.read_text().replace('delay="15 s"', 'delay="3 s"'))
+    run(mill, 3)
+    assert [row["n"] for row in rows_of(mill.project.published_uri("final_minutes"))] == [1]
+
+
+def test_no_table_has_a_watermark_before_year_1(tmp_path: Path) -> None:
+    mill = a_mill(tmp_path, ("soon", "2 s"), ("final", "6 hours"), kinds=["minutes"])
+    early = b'{"ts": "0001-01-01T05:00:00+00:00", "user": "a", "amount": 1}'
+    for partition in (0, 1):
+        mill.feed([early], partition=partition)
+    run(mill, 1)
+    assert [row["reasons"] for row in mill.own("quarantine")] == [[EARLY]] * 2
 
 
 @pytest.mark.spark

@@ -104,7 +104,7 @@ def test_people_see_the_counts_and_what_is_not_shown(tidemill: Type, mill: Mill)
     )
     cut = tidemill("late", "windows", "sums", "--limit", 1, "--table", "sums").out.splitlines()
     assert len(cut) == 4
-    assert cut[-1] == "5 records in 2 windows; not shown: 3 records in 1 window"
+    assert cut[-1] == "5 records in 2 windows; not shown: 1 line with 3 records in 1 window"
     assert len(tidemill("late", "windows", "sums", "--limit", 3, "--json").lines) == 3
 
 

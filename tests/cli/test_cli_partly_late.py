@@ -13,8 +13,10 @@ from support.commands import type_command
 from support.projects import NO_SPARK, NOW, Mill, an_event, sums
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.recent_batches import batches_of
 from tidemill.inspect.window_map import window_map
+from tidemill.maintain.state_compaction import fold
 from tidemill.repair.backfill import backfill
 from tidemill.repair.rewind import rewind
 
@@ -71,6 +73,11 @@ def on_the_page(mill: Mill) -> list[int]:
 
 
 def test_the_page_shows_them_too_until_a_backfill(mill: Mill) -> None:
+    for _ in range(2):
+        mill.feed([an_event(8)])
+        mill.run()
+    assert on_the_page(mill) == [3, 2, 3, 0, 0, 0, 0, 0, 0]
+    assert list(fold(an_amendment(mill), Folding(group=3, overlap=0.1, groups=1)))
     assert on_the_page(mill) == [3, 2, 3, 0, 0, 0, 0, 0, 0]
     list(backfill(an_amendment(mill), _ALL))
     assert set(on_the_page(mill)) == {0}

@@ -102,10 +102,12 @@ def _on_time(flow: Flow, sink: Sink) -> str:
     if waits or (isinstance(sink, WindowedSink) and sink.trigger.fires_on_close):
         if any(i.told for i in flow.sources):
             return "a window appears once the watermark that records or other pipelines tell has passed its end"
-        after = show_duration(wait + flow.spec.every)
+        behind = timedelta(microseconds=flow.lags.get(sink.table, 0))
+        after = show_duration(wait + behind + flow.spec.every)
         if isinstance(sink, FiringSink) and not sink.bounded:
             return f"a record is in its buffer about {after} after its event time, if newer records arrive"
-        return f"a window appears about {after} after its end, if newer records arrive"
+        what = f"a window of {code(sink.table)}" if flow.lags else "a window"
+        return f"{what} appears about {after} after its end, if newer records arrive"
     return f"a record is in its table about {show_duration(flow.spec.every)} after its arrival"
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.plan.amendments import SideOutput
-from tidemill.core.plan.slices import batch_ranges, in_both
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import moment
+from tidemill.inspect.missed_records import missed_records
 
 if TYPE_CHECKING:
-    from tidemill.core.time.missed import Missed
-    from tidemill.core.time.panes import Panes, Window
     from tidemill.repair.job import AmendmentJob
 
 _WINDOW = ("table_name", "window_start", "window_end")
@@ -58,26 +55,14 @@ def late_windows(amendment: AmendmentJob, selection: Selection) -> pa.Table:
 
 def _missed(amendment: AmendmentJob, selection: Selection) -> pa.Table:
     """What the commits of batches that still count tell of windows that missed records which others took."""
-    past, table = amendment.ledger.past(), selection.table
-    visible = batch_ranges(r for c in past.covers(amendment.ledger.view().position.slices) for r in c.batches)
-    batches = past.with_ids(in_both(visible, selection.batches) if selection.batches else visible)
-    sinks = (s for s in amendment.flow.sinks if isinstance(s, StatefulSink) and table in {None, s.table})
-    panes = {sink.table: sink.panes for sink in sinks}
-    rows = [
-        {"first_batch": b.batch_id, "last_batch": b.batch_id, "table_name": name}
-        | {"window_start": moment(window.start), "window_end": moment(window.end), "records": 0, "partly_late": n}
-        for b in batches
-        for name, spans in (b.missed or {}).items()
-        if name in panes
-        for window, n in _windows(panes[name], spans)
-    ]
+    rows, wanted = list[dict[str, Any]](), selection.table
+    for sink in (s for s in amendment.flow.sinks if isinstance(s, StatefulSink) and wanted in {None, s.table}):
+        found = missed_records(amendment.ledger, sink, selection.batches)
+        for start, (records, first, last) in found.items():
+            bounds = {"window_start": moment(start), "window_end": moment(sink.panes.end_of(start))}
+            batches = {"first_batch": first, "last_batch": last}
+            rows.append({**batches, "table_name": sink.table, **bounds, "records": 0, "partly_late": records})
     return pa.Table.from_pylist(rows, _COUNTED)
-
-
-def _windows(panes: Panes, spans: Iterable[Missed]) -> Iterator[tuple[Window, int]]:
-    for span in spans:
-        for number in range(panes.number_of(span.first), panes.number_of(span.last) + 1):
-            yield panes.window(number), span.records
 
 
 def _each(rows: pa.Table) -> pa.Table:

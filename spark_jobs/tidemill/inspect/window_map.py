@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.amendments import SideOutput
-from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.inspect.missed_records import missed_records
 from tidemill.inspect.recent_batches import BatchFacts
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class WindowState(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowCell:
     """A window. `rows` are published; `refused` counts records that came too late for it in the newest batches.
+
+    Of records that were late for all of their windows, these are the ones whose last window it is.
 
     `repaired` are the newest repairs and backfills among these batches that had records of it.
     """
@@ -69,8 +72,8 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
     rows = _rows(project, pipeline, sink, starts)
     refused = _refused(project, pipeline, sink, batches)
     repaired = _repaired(project, pipeline, sink, batches, starts)
-    # A backfill has given the records of others to all of their windows.
-    counting = [b for b in batches if view.position.slices.attempt_of(b.batch_id) == b.attempt]
+    told = batch_ranges(b.batch_id for b in batches if b.missed)
+    missed = missed_records(project.ledger(pipeline), sink, told) if told else {}
     cells = []
     for start, end in ((window.start, window.end) for window in windows):
         cells.append(
@@ -79,7 +82,7 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
                 end=moment(end),
                 state=state_of(end, watermark, micros(sink.allowed_lateness)),
                 rows=rows.get(start, 0),
-                refused=refused.get(start, 0) + _missed(sink, counting, start),
+                refused=refused.get(start, 0) + missed.get(start, (0,))[0],
                 repaired=tuple(sorted(repaired.get(start, ()))),
             )
         )
@@ -132,12 +135,6 @@ def _rows(project: Project, pipeline: str, sink: WindowedSink, starts: Sequence[
     within = Between(column=column, low=moment(starts[0]), high=moment(starts[-1] + 1))
     found = DeltaRsTable(spec).read(where=(within,), columns=(column,))
     return Counter(micros(start) for start in found[column].to_pylist())
-
-
-def _missed(sink: WindowedSink, batches: Sequence[BatchFacts], start: int) -> int:
-    """How many records a window missed in these batches that later ones took."""
-    spans = (span for batch in batches for span in batch.missed.get(sink.table, ()))
-    return sum(span.records for span in spans if span.first <= start <= span.last)
 
 
 def _refused(project: Project, pipeline: str, sink: WindowedSink, batches: Sequence[BatchFacts]) -> Mapping[int, int]:

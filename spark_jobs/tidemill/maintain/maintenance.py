@@ -117,7 +117,12 @@ class _Kept:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
         watermark = min(position.watermark_of(sink.table) for position in self.positions)
         edge = forgotten(sink.even_panes, watermark, micros(sink.allowed_lateness))
-        return batch_ranges([*self.dead(sink), *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
+        return batch_ranges(
+            [
+                *self.dead(sink),
+                *(b.batch_id for b in self.past.with_ids(there) if b.watermarks_of(sink.table)[1] <= edge),
+            ]
+        )
 
     @property
     def waited(self) -> Sequence[BatchRange]:

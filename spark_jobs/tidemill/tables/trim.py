@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -14,9 +15,16 @@ from deltalake.fs import DeltaStorageHandler
 
 from tidemill.tables.handles import newest, open_table
 from tidemill.tables.interface import TableSpec
+from tidemill.tables.owner import OWNER
 
 RETENTION = "delta.logRetentionDuration"
 """The property of a table that says how long Delta itself keeps the entries of its log."""
+
+_KEEPING = (RETENTION, "delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed")
+"""Who has set one of these properties has decided how long the log stays, or has readers of it."""
+
+_AT_ONCE = 5_000
+"""The most files that `trim_unreadable` removes: on a bucket, each takes some hundredths of a second."""
 
 _LOG = "_delta_log"
 # Hadoop's local file system keeps a checksum in a hidden file beside each file.
@@ -40,15 +48,17 @@ def trim_log(spec: TableSpec, *, keep: int) -> int:
 def trim_unreadable(spec: TableSpec, *, oldest: int, opened: datetime, dry_run: bool = False) -> int:
     """Remove log entries that no version from `oldest` on needs; return the number of files removed.
 
-    The version that readers found at the time `opened` stays readable, too. A table with `RETENTION` among its
-    properties keeps what that says, and a missing table has no log. Otherwise as `trim_log`.
+    The version that readers found at the time `opened` stays readable, too. At most 5,000 files are removed, oldest
+    first. Nothing is if the properties of the table say how long its log stays, or that others read its changes; nor
+    from an older table that names no owner, who is only in its history. Otherwise as `trim_log`.
     """
     handle = newest(spec)
-    if handle is None or RETENTION in handle.metadata().configuration:
+    told = {} if handle is None else handle.metadata().configuration
+    if handle is None or any(name in told for name in _KEEPING) or (spec.owner and OWNER not in told):
         return 0
     log = _Log(handle, spec)
     found = log.version_at(opened)
-    gone = () if found is None else log.before(min(oldest, found))
+    gone = () if found is None else log.before(min(oldest, found))[:_AT_ONCE]
     return len(gone) if dry_run else log.remove(gone)
 
 
@@ -83,5 +93,7 @@ class _Log:
     def remove(self, names: Sequence[str]) -> int:
         """Remove these files in this order, so that the rest of the log never has a gap; return how many they are."""
         for name in names:
-            self._storage.delete_file(f"{_LOG}/{name}")
+            # Somebody else may clean up at the same time.
+            with suppress(FileNotFoundError):
+                self._storage.delete_file(f"{_LOG}/{name}")
         return len(names)

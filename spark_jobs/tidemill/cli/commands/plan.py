@@ -113,6 +113,8 @@ def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
         )
         out.print(f"attempt {opened.attempt} by {opened.executor.text}: {state_text(opened)}")
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drains else ''}")
+    for behind in found.position.lagging or {}:
+        out.print(f"watermark {show_watermark(found.late_until(behind))} of {behind}")
     table = grid(
         "topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records")
     )
@@ -136,6 +138,7 @@ def _json(pipeline: str, opened: OpenBatch | None, found: BatchPlan | None) -> d
         "attempt": 1 if opened is None else opened.attempt + 1,
         "clock": found.clock.isoformat(),
         "watermark": watermark_json(found.lateness_watermark),
+        "table_watermarks": {t: watermark_json(found.late_until(t)) for t in found.position.lagging or {}},
         "drain": found.drains,
         "records": found.records,
         "logical_hash": found.logical_hash,

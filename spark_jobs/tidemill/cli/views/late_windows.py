@@ -56,7 +56,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
 def _total(windows: pa.Table, shown: pa.Table) -> str:
     """How many records and windows there are, how many of them are not shown, and what several tables mean for this."""
     left = windows.slice(shown.num_rows)
-    not_shown = f"; not shown: {_counted(left)}" if left.num_rows else ""
+    not_shown = f"; not shown: {many(left.num_rows, 'line')} with {_counted(left)}" if left.num_rows else ""
     several = "; a record counts for each table that refused it" if len(windows["table_name"].unique()) > 1 else ""
     partly = sum(count or 0 for count in windows["partly_late"].to_pylist())
     missed = f"; {many(partly, 'time')} a window missed a record that later ones took" if partly else ""

@@ -65,6 +65,7 @@ def commit_json(commit: Committed) -> dict[str, object]:
         "attempt": commit.attempt,
         **{part: getattr(account, part) for part in ACCOUNT},
         "watermark": watermark_json(commit.position.watermark),
+        "table_watermarks": {table: watermark_json(at) for table, at in (commit.position.lagging or {}).items()},
         "published": dict(commit.published),
         "versions": dict(commit.tables),
         "reasons": dict(tally_reasons(commit.reasons.items())),

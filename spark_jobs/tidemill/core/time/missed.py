@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tidemill.core.time.panes import Panes
 
-MOST = 1_000
-"""Of a table with more different numbers of refusals in a batch, nothing is told: a commit stays small."""
+MOST = 100
+"""Of a table of which more windows than this refused one record in a batch, nothing is told: a commit stays small."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -21,13 +21,13 @@ class Missed:
 
 
 def missed_windows(panes: Panes, closed: int, refusals: Mapping[int, int]) -> tuple[Missed, ...]:
-    """The windows that missed records, oldest first, with how many; empty if `refusals` has more than `MOST` numbers.
+    """The windows that missed records, oldest first, with how many; empty if more than `MOST` windows refused one.
 
     Windows that end at `closed` or earlier refuse records. `refusals` says how many records were refused by one window,
     by two, and so on, and taken by a later one. The windows of a record follow one another, so those that refused it
     are the newest closed ones.
     """
-    if not refusals or len(refusals) > MOST:
+    if not refusals or max(refusals) > MOST:
         return ()
     newest, found, records = panes.number_of(panes.last_ending_by(closed).start), list[Missed](), 0
     numbers = sorted(refusals, reverse=True)

@@ -33,7 +33,7 @@ from tidemill.engine.spark.query import ROWS
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns with a row's place in the log and its event time; every sink gets them."""
 
-_BEHIND, _BEHIND_THEN = "_behind", "_behind_"
+_BEHIND = "_behind"
 _OF_ROWS = (*HIDDEN, _BEHIND, "_block", "_error", "_broken", "_raw", "_held", "_rejected")
 _ENDED = 2**61
 """How far each event time, at least, is behind the watermark once the log has ended."""
@@ -53,7 +53,7 @@ class Branch:
     Windows take records until the watermark is `lateness` microseconds past their end. Rows with an event time in one
     of the half-open ranges `spared` are never late. `behind` is SQL for how many microseconds the watermark is after
     the event time; may be null. If `closed`, no window takes records any more; `ended` is SQL that says the same of a
-    row, None where there is nothing to say.
+    row, None where there is nothing to say. If `replayed`, each row is late by the watermark of the batch of then.
     """
 
     prefix: str
@@ -64,6 +64,7 @@ class Branch:
     behind: str = _BEHIND
     closed: bool = False
     ended: str | None = None
+    replayed: bool = False
 
     @property
     def alive(self) -> str:
@@ -85,7 +86,7 @@ class Branch:
         """Whether some windows may refuse a row that others take, all by one watermark."""
         panes = None if isinstance(self.sink, RowSink) else self.sink.panes
         overlap = isinstance(panes, EvenPanes) and panes.size > panes.slide
-        return overlap and not self.behind.startswith(_BEHIND_THEN)
+        return overlap and not self.replayed
 
     @property
     def taken(self) -> str:
@@ -137,14 +138,16 @@ def _behind(sink: Sink, plan: BatchPlan | None) -> str:
 
 def behind_then(number: int) -> str:
     """The column that says how far rows were behind the watermark when the sink with this number was to take them."""
-    return f"{_BEHIND_THEN}{number}"
+    return f"_behind_{number}"
 
 
 def _replayed(prefix: str, sink: FiringSink, number: int) -> Branch:
     """The branch of a table that a backfill folds again: a record is late if it was late for the batch of then."""
     behind = behind_then(number)
     ended = f"{behind} >= {_ENDED}L" if sink.ends_with_log else None
-    return Branch(prefix, sink, needed_columns(sink), micros(sink.allowed_lateness), (), behind, ended=ended)
+    return Branch(
+        prefix, sink, needed_columns(sink), micros(sink.allowed_lateness), (), behind, ended=ended, replayed=True
+    )
 
 
 def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, int], ...]]:
@@ -176,7 +179,7 @@ def branch_out(
     Each is over the rows of the one before: `_TOGETHER` branches are one. A row that the contract rejects is alive in
     no branch. The hidden columns stay; `_mark` is one if they are `marked`.
     """
-    own = [branch.behind for branch, _ in branches if branch.behind.startswith(_BEHIND_THEN)]
+    own = [branch.behind for branch, _ in branches if branch.replayed]
     hidden = (*_OF_ROWS, *dict.fromkeys(own), *((MARK,) if marked else ()))
     kept = [f"{_KEPT}{c}" for c in user_columns]
     text = select([*hidden, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)

@@ -89,13 +89,17 @@ class Counter:
 
     @property
     def _refusals(self) -> dict[str, str]:
-        """For each branch that may have some, the numbers of windows that refused a row, with how many rows."""
-        # It is exact as long as there are not more different numbers than it may tell.
-        return {
-            f"{_PARTLY}{number}": f"histogram_numeric(CASE WHEN {b.refused} > 0 THEN {b.refused} END, {MOST + 1})"
+        """For each branch that may have some, the numbers of windows that refused a row, with how many rows.
+
+        All numbers above `MOST` are one. So there are as many bins as numbers, and each has one number.
+        """
+        most = MOST + 1
+        numbers = {
+            number: f"CASE WHEN {b.refused} > 0 THEN least({b.refused}, {most}L) END"
             for number, b in enumerate(self._branches)
             if b.tells_missed
         }
+        return {f"{_PARTLY}{number}": f"histogram_numeric({text}, {most})" for number, text in numbers.items()}
 
     @property
     def _late(self) -> str:

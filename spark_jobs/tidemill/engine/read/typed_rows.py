@@ -134,7 +134,7 @@ class EventTimes:
         """The bounds: not too far in the future, and no window and no watermark before year 1."""
         windows = [s for s in flow.sinks if isinstance(s, StatefulSink)]
         reach = max((2 * s.panes.longest + micros(s.allowed_lateness) for s in windows), default=0)
-        earliest = _YEAR_1 + reach + micros(source.delay)
+        earliest = _YEAR_1 + reach + micros(source.delay) + max(flow.lags.values(), default=0)
         return EventTimes(earliest=earliest, latest=micros(clock + flow.spec.future_tolerance))
 
 

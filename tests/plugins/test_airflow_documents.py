@@ -14,6 +14,8 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Severity
 from tidemill.core.contract.service_level import ServiceLevel
+from tidemill.core.declare.graph import Step
+from tidemill.core.declare.operators import Behind
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.time.trigger import Trigger
 from tidemill.project.project import Project
@@ -87,6 +89,16 @@ def test_on_time_adds_delay_and_schedule_for_windows_alone(flow: Flow) -> None:
     assert "a record is in its table about 2 minutes after its arrival" in page
     early = tuple(replace(s, trigger=Trigger.ON_UPDATE) if isinstance(s, WindowedSink) else s for s in flow.sinks)
     assert "after its end" not in document(replace(flow, sinks=early))
+
+
+def test_a_table_of_a_second_read_comes_as_much_later_as_its_delay_is_longer(flow: Flow) -> None:
+    rows, windows = flow.sinks
+    assert isinstance(windows, WindowedSink)
+    [(source, paths)] = windows.paths.items()
+    behind = tuple((Step("read_2", Behind(timedelta(minutes=8)), "out"), *path) for path in paths)
+    page = document(replace(flow, sinks=(rows, windows, replace(windows, table="final", paths={source: behind}))))
+    assert f"a window of `{windows.table}` appears about 130 seconds after its end" in page
+    assert "a window of `final` appears about 610 seconds after its end" in page
 
 
 def test_firings_that_wait_for_the_watermark_come_after_the_end_of_their_window(flow: Flow) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -92,6 +93,43 @@ def test_reads_of_one_topic_differ_only_in_a_longer_delay(
     assert fix in found.value.fix
 
 
+def declared(*uses: str) -> Flow:
+    """A pipeline with a read for each of these: `windows`, `rows`, `both` or `nothing`; each delay is a second more."""
+    with Pipeline("p", every="1 minute") as pipeline:
+        for number, use in enumerate(uses):
+            read = pipeline.read("t", contract="events", delay=timedelta(seconds=number))
+            if use in {"windows", "both"}:
+                read.window(Tumbling("10 s")).aggregate(n=Count()).publish(f"counts{number}", contract="counts")
+            if use in {"rows", "both"}:
+                read.select("ts", "user", "amount").publish(f"rows{number}", contract="rows")
+            if use == "discarded":
+                read.discard()
+    return bind(pipeline.spec, {**CONTRACTS, "rows": replace(CONTRACTS["events"], name="rows", format=None)})
+
+
+@pytest.mark.parametrize(
+    ("uses", "said"),
+    [
+        (("nothing", "windows"), "leads nowhere, but for the reads with a longer delay"),
+        (("windows", "rows"), "has a longer delay, but no table that waits for it"),
+        (("windows", "discarded"), "has a longer delay, but no table that waits for it"),
+        (("windows", "nothing"), "leads nowhere"),
+    ],
+)
+def test_a_read_without_effect_is_refused(uses: tuple[str, ...], said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        declared(*uses)
+
+
+def test_a_read_may_lead_to_rows_besides() -> None:
+    assert declared("rows", "both", "windows").lags == {"counts1": SECOND, "counts2": 2 * SECOND}
+
+
+def test_two_further_reads_with_one_delay_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="has the delay of an earlier read of its topic"):
+        a_flow("0 s", "1 minute", "60 seconds")
+
+
 def test_names_among_others_are_refused() -> None:
     pipeline = Pipeline("p", every="1 minute")
     pipeline.read("a", "b", contract="events")
@@ -101,23 +139,34 @@ def test_names_among_others_are_refused() -> None:
 
 @given(st.lists(times, min_size=1), lags)
 def test_watermarks_of_tables_never_go_back_and_stay_behind(steps: list[int], behind: dict[str, int]) -> None:
-    position = Position()
-    for watermark in sorted(steps):
-        after = position.after(batch_id=position.batch_id + 1, attempt=1, topics={}, watermark=watermark, lags=behind)
+    position, most = Position(), BEGINNING
+    for least in steps:
+        most = max(most, least)
+        found = lagging(most, least, behind, position.watermark_of)
+        after = position.after(batch_id=position.batch_id + 1, attempt=1, topics={}, watermark=most, lagging=found)
         for table in "abcd":
-            assert after.watermark_of(table) == max(position.watermark_of(table), watermark - behind.get(table, 0))
+            assert after.watermark_of(table) == max(position.watermark_of(table), least - behind.get(table, 0))
         position = after
 
 
-@given(times, times, st.integers(0, 2**40), st.integers(0, 2**40))
-def test_a_longer_delay_holds_a_table_where_it_is(first: int, then: int, before: int, now: int) -> None:
+@given(times, times, lags, lags)
+def test_another_delay_holds_a_table_where_it_is(
+    first: int, then: int, before: dict[str, int], now: dict[str, int]
+) -> None:
     first, then = min(first, then), max(first, then)
-    was = lagging(first, {"a": before}, lambda _: BEGINNING) or {}
-    known = was.get("a", first)
-    found = (lagging(then, {"a": now}, lambda _: known) or {}).get("a", then)
-    assert found == max(known, then - now) <= then
+    was = Position(watermark=first, lagging=lagging(first, first, before, lambda _: BEGINNING))
+    found = Position(watermark=then, lagging=lagging(then, then, now, was.watermark_of))
+    for table, lag in now.items():
+        assert found.watermark_of(table) == max(was.watermark_of(table), then - lag) <= then
+
+
+def test_a_longer_delay_of_the_first_read_moves_no_other_table() -> None:
+    known = {"a": 10}
+    # The pipeline's watermark stays at 20, where its delay was 1: by its delay of 8 it would be at 14.
+    assert lagging(20, 14, {"a": 2}, known.__getitem__) == {"a": 12}
+    assert lagging(20, None, {"a": 2}, known.__getitem__) == {"a": 10}
 
 
 def test_at_the_beginning_and_at_the_end_no_table_is_behind() -> None:
-    assert [lagging(at, {"a": 5}, lambda _: 7) for at in (BEGINNING, END)] == [None, None]
-    assert lagging(BEGINNING + 3, {"a": 5}, lambda _: BEGINNING) == {"a": BEGINNING}
+    assert [lagging(at, at, {"a": 5}, lambda _: 7) for at in (BEGINNING, END)] == [None, None]
+    assert lagging(BEGINNING + 3, BEGINNING + 3, {"a": 5}, lambda _: BEGINNING) == {"a": BEGINNING}

@@ -95,8 +95,8 @@ def late_windows(
 
     A record counts once for each table that refused it: with sliding windows in its last window, with sessions in a
     session of its own. "watermark up to" is the greatest watermark that one of the records was late for. Of sliding
-    windows, "partly late" counts records that a window missed while later ones took them; the late table does not have
-    these, and only `--batch` and `--table` choose among them.
+    windows, "partly late" counts records that a window missed when they came, while later ones took them. The late
+    table does not have these, and only `--batch` and `--table` choose among them.
     """
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, table=table

@@ -129,8 +129,8 @@ def _sizes(project: Project, found: PipelineStatus) -> Sequence[StateSize]:
 def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -> None:
     view, spec = found.view, found.flow.spec
     out.print(styled((found.flow.name, "bold"), f"  every {show_duration(spec.every)}, owner {spec.owner}"))
-    lines = [("watermark", show_watermark(view.position.watermark)), *_batches(view)]
-    lines += [("", f"{show_watermark(at)} of {table}") for table, at in (view.position.lagging or {}).items()]
+    behind = [("", f"{show_watermark(at)} of {table}") for table, at in (view.position.lagging or {}).items()]
+    lines = [("watermark", show_watermark(view.position.watermark)), *behind, *_batches(view)]
     if found.generation > 1:
         lines.append(("generation", f"{found.generation}, made by a rebuild"))
     if found.refused is not None:

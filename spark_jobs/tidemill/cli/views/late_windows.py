@@ -60,6 +60,8 @@ def _total(windows: pa.Table, shown: pa.Table) -> str:
     several = "; a record counts for each table that refused it" if len(windows["table_name"].unique()) > 1 else ""
     partly = sum(count or 0 for count in windows["partly_late"].to_pylist())
     missed = f"; {many(partly, 'time')} a window missed a record that later ones took" if partly else ""
+    if windows["partly_late"].null_count:
+        missed = "; records that only some windows missed are not counted with these options"
     return f"{_counted(windows)}{missed}{not_shown}{several}"
 
 

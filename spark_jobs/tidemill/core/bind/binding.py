@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.firings import columns_of, firing_sink, replaces
-from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.flow import Flow, Input, check_waiting
 from tidemill.core.bind.published import check_primary_key, check_published
 from tidemill.core.bind.results import check_results, results_of
 from tidemill.core.bind.sinks import ResultStep, RowSink, Sink, StatefulSink, WindowedSink
@@ -41,6 +41,7 @@ def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
         for name, operator in spec.graph.operators.items()
         if isinstance(operator, op.Publish)
     )
+    check_waiting(spec, sinks)
     return Flow(spec=spec, inputs=inputs, sinks=sinks, patterns=patterns)
 
 

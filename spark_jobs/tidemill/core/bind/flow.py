@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -140,6 +140,22 @@ class Flow:
         contracts = [c.fingerprint for c in self.contracts]
         before = legacy_hash(self.key, self.spec.graph, contracts, self.spec.future_tolerance)
         return (self.logical_hash,) if before is None else (self.logical_hash, before)
+
+
+def check_waiting(spec: PipelineSpec, sinks: Iterable[Sink]) -> None:
+    """Check that each read with a longer delay makes a table wait.
+
+    Raises:
+        DeclarationError: one leads only to tables of rows, which never wait, or nowhere.
+    """
+    ways = [path for sink in sinks if isinstance(sink, StatefulSink) for each in sink.paths.values() for path in each]
+    used = {step.name for path in ways for step in path}
+    for name, operator in spec.graph.operators.items():
+        if isinstance(operator, op.Behind) and name not in used:
+            raise DeclarationError(
+                f"{spec.graph.where(name)} has a longer delay, but no table that waits for it: rows do not wait",
+                fix="use the stream with the shortest delay",
+            )
 
 
 def _lag(sink: StatefulSink) -> int:

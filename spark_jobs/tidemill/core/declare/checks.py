@@ -32,6 +32,23 @@ def check_published(pipeline: str, graph: Graph) -> None:
         twice = next(t for t in tables if tables.count(t) > 1)
         raise DeclarationError(f"table `{twice}` is published twice", fix="use union, or another table")
     _check_sent(graph, publishes)
+    _check_used(graph)
+
+
+def _check_used(graph: Graph) -> None:
+    """Check that the read with the shortest delay leads to a table, and that no two others have the same delay."""
+    behind = {name: o for name, o in graph.operators.items() if isinstance(o, op.Behind)}
+    for name in (name for name, o in graph.operators.items() if isinstance(o, op.Read)):
+        targets = [edge.target for edge in graph.edges if edge.source == name]
+        if all(target in behind for target in targets):
+            fix = f"leave it out: the delay of {graph.where(targets[0])} is enough"
+            raise DeclarationError(f"{graph.where(name)} leads nowhere, but for the reads with a longer delay", fix=fix)
+        delays = [behind[target] for target in targets if target in behind]
+        for number, target in enumerate(t for t in targets if t in behind):
+            if behind[target] in delays[:number]:
+                raise DeclarationError(
+                    f"{graph.where(target)} has the delay of an earlier read of its topic", fix="use that stream twice"
+                )
 
 
 def _check_sent(graph: Graph, publishes: Sequence[op.Publish]) -> None:
@@ -140,8 +157,8 @@ def _check_again(earlier: op.Read, read: op.Read) -> None:
             fix="read it once and use the stream twice; only the delay may be another one",
         )
     if read.delay <= earlier.delay:
-        how = "the same" if read.delay == earlier.delay else "a shorter"
-        fix = "use the stream twice" if read.delay == earlier.delay else "read it first with the shortest delay"
+        same, fix = read.delay == earlier.delay, "read it first with the shortest delay"
+        how, fix = ("the same", "use the stream twice, or give a longer delay") if same else ("a shorter", fix)
         raise DeclarationError(f"{again}, the second time with {how} delay, {show_duration(read.delay)}", fix=fix)
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, assert_never
 
-from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.amendments import Fold, Ranges, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Gone, Position, TopicPosition
 from tidemill.core.plan.stored_plan import StoredPlan, keys_of
-from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work, kind_of, reads_of
+from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work, clocks_of, kind_of, reads_of
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros
-from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock, Reached, advance
+from tidemill.core.time.watermarks import BEGINNING, END, Delays, PartitionClock, Reached, advance, lagging, least
 
 _AS_IT_IS = ("pipeline", "batch_id", "clock", "position", "logical_hash", "semantics")
 """The fields that are stored unchanged."""
@@ -117,7 +117,7 @@ class BatchPlan:
         self,
         attempt: int,
         reached: Reached,
-        delays: Mapping[str, int | None],
+        delays: Delays,
         *,
         shapes: Mapping[str, Mapping[str, str]],
         panes: Mapping[str, PaneSpan],
@@ -144,7 +144,7 @@ class BatchPlan:
                     shapes=shapes,
                     gone=self.gone_after,
                     merged=merged,
-                    lags=lags,
+                    lagging=self.lagging_after(reached, delays, lags or {}),
                 )
             case _:
                 assert_never(self.work)
@@ -178,7 +178,7 @@ class BatchPlan:
             offsets[partition] = item.until_offset
         return TopicPosition(topic_id=topic.topic_id, offsets=offsets, clocks=clocks)
 
-    def watermark_after(self, reached: Reached, delays: Mapping[str, int | None]) -> int:
+    def watermark_after(self, reached: Reached, delays: Delays) -> int:
         """The pipeline's watermark after this batch; END when it drains. Only live batches and rewinds move it.
 
         A partition without a range in the plan does not hold the watermark back.
@@ -187,10 +187,10 @@ class BatchPlan:
             return self.work.position.watermark
         if self.live is None:
             return self.position.watermark
-        if self.drains:
-            return END
-        after = self.topics_after(reached)
-        read = (r.topic_partition for topic in self.topics.values() for r in topic.ranges)
-        clocks = {tp: after[tp.topic].clocks[tp.partition] for tp in read}
-        idle = [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.idle]
-        return advance(self.position.watermark, clocks, delays, idle)
+        clocks = clocks_of(self.topics, self.topics_after(reached))
+        return END if self.drains else advance(self.position.watermark, clocks, delays)
+
+    def lagging_after(self, reached: Reached, delays: Delays, lags: Mapping[str, int]) -> Mapping[str, int] | None:
+        """The watermarks of tables that stay behind the pipeline's by `lags` after this live batch."""
+        found = least(clocks_of(self.topics, self.topics_after(reached)), delays)
+        return lagging(self.watermark_after(reached, delays), found, lags, self.position.watermark_of)

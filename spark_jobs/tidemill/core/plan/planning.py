@@ -21,7 +21,7 @@ from tidemill.core.plan.position import Gone, Position, TopicPosition
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.plan.work import Live, TopicPlan
 from tidemill.core.time.times import micros
-from tidemill.core.time.watermarks import END, lagging
+from tidemill.core.time.watermarks import END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def _moves(flow: Flow, plan: BatchPlan) -> bool:
         return True
     begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
     after = plan.watermark_after({}, flow.delays)
-    behind = lagging(after, flow.lags, position.watermark_of) or {}
+    behind = plan.lagging_after({}, flow.delays, flow.lags) or {}
     # Delays may have become shorter.
     closer = any(behind.get(table, after) > at for table, at in (position.lagging or {}).items())
     return begins or closer or after > position.watermark

@@ -9,7 +9,7 @@ from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.open_sessions import OpenSessions
 from tidemill.core.plan.slices import BatchRange, SliceSet
-from tidemill.core.time.watermarks import BEGINNING, PartitionClock, lagging
+from tidemill.core.time.watermarks import BEGINNING, PartitionClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +140,9 @@ class Position:
         tables: Mapping[str, TableMark] | None = None,
         gone: tuple[Gone, ...] | None = None,
         merged: Collection[str] = (),
-        lags: Mapping[str, int] | None = None,
+        lagging: Mapping[str, int] | None = None,
     ) -> Position:
-        """The position after this attempt: tables in `merged` have panes merged ahead, those in `lags` stay behind.
+        """The position after this attempt: tables in `merged` have panes merged ahead, those in `lagging` stay behind.
 
         Raises:
             ValueError: the watermark would go back.
@@ -159,7 +159,7 @@ class Position:
             tables={**self.tables, **(tables or {})},
             gone=gone,
             merged_since=self._merged_since(merged),
-            lagging=lagging(watermark, lags or {}, self.watermark_of),
+            lagging=lagging,
         )
 
     def _merged_since(self, merged: Collection[str]) -> Mapping[str, int] | None:

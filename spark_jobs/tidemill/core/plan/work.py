@@ -14,7 +14,8 @@ from typing import assert_never
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Fold, Ranges, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
-from tidemill.core.plan.position import Gone
+from tidemill.core.plan.position import Gone, TopicPosition
+from tidemill.core.time.watermarks import PartitionClock
 
 
 class Kind(StrEnum):
@@ -45,6 +46,14 @@ class TopicPlan:
     def records(self) -> int:
         """The total length of all ranges."""
         return sum(len(r) for r in self.ranges)
+
+
+def clocks_of(
+    topics: Mapping[str, TopicPlan], after: Mapping[str, TopicPosition]
+) -> Mapping[TopicPartition, PartitionClock]:
+    """The clocks, in the positions after a batch, of the partitions that may hold the watermark back."""
+    named = ((name, topic, r.topic_partition) for name, topic in topics.items() for r in topic.ranges)
+    return {tp: after[name].clocks[tp.partition] for name, topic, tp in named if tp.partition not in topic.idle}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,10 @@ Reached = Mapping[TopicPartition, Furthest]
 """How far the records of a batch came, for partitions with accepted ones."""
 
 
+Delays = Mapping[str, int | None]
+"""The delay of each topic in microseconds, or None if its records tell the watermark."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionClock:
     """The clock of one topic-partition, in microseconds.
@@ -69,14 +73,18 @@ class PartitionClock:
         return timeout is not None and clock - self.active_at > timeout
 
 
-def lagging(watermark: int, lags: Mapping[str, int], before: Callable[[str], int]) -> Mapping[str, int] | None:
+def lagging(
+    watermark: int, least: int | None, lags: Mapping[str, int], before: Callable[[str], int]
+) -> Mapping[str, int] | None:
     """The watermarks of tables that are to stay so many microseconds behind; only of those that do, or None.
 
-    They never go back either: each is at least what it was `before`. At the end of the log, none stays behind.
+    Each is what it would be if the delays were so much longer: `least` minus its lag, and never less than it was
+    `before`. `watermark` is the pipeline's. At the end of the log, no table stays behind.
     """
     if watermark in (BEGINNING, END):
         return None
-    found = {table: max(before(table), watermark - lag, BEGINNING) for table, lag in lags.items()}
+    reached = BEGINNING if least is None else least
+    found = {table: max(before(table), reached - lag, BEGINNING) for table, lag in lags.items()}
     return {table: at for table, at in found.items() if at < watermark} or None
 
 
@@ -87,14 +95,21 @@ def _greater(one: int | None, other: int | None) -> int | None:
 def advance(
     current: int,
     clocks: Mapping[TopicPartition, PartitionClock],
-    delays: Mapping[str, int | None],
+    delays: Delays,
     idle: Iterable[TopicPartition] = (),
 ) -> int:
     """The pipeline's watermark after a batch: never less than `current`.
 
-    `delays` gives the delay of each topic in microseconds, or None if its records tell the watermark. If all
-    partitions are idle, the watermark stays.
+    If all partitions are idle, the watermark stays.
     """
+    return max(current, current if (found := least(clocks, delays, idle)) is None else found)
+
+
+def least(
+    clocks: Mapping[TopicPartition, PartitionClock],
+    delays: Delays,
+    idle: Iterable[TopicPartition] = (),
+) -> int | None:
+    """The least watermark of the partitions that are not idle; None if all are."""
     silent = frozenset(idle)
-    live = [clock.watermark(delays[tp.topic]) for tp, clock in clocks.items() if tp not in silent]
-    return max(current, min(live, default=current))
+    return min((clock.watermark(delays[tp.topic]) for tp, clock in clocks.items() if tp not in silent), default=None)

@@ -129,6 +129,7 @@ def test_late_records_are_listed_and_admitted_once(mill: Mill, typed: Typed) -> 
         "window_end": row["window_end"],
         "watermark": row["watermark"],
         "records": 1,
+        "partly_late": 0,
     }
     assert "nothing was done" in typed("late", "admit", "sums", "--dry-run")[1]
     assert typed("late", "admit", "sums")[0] == ExitCode.DONE

@@ -59,7 +59,9 @@ def a_street(folder: Path, *, batches: int = 6) -> Project:
 
 
 def _live(mill: Mill, batches: int) -> None:
-    chance, start = random.Random(7), datetime.now(UTC) - timedelta(seconds=30 * batches)
+    # The windows of records follow from where a window begins.
+    present = datetime.fromtimestamp(datetime.now(UTC).timestamp() // 10 * 10, UTC)
+    chance, start = random.Random(7), present - timedelta(seconds=30 * batches)
     for number in range(batches):
         now = start + timedelta(seconds=30 * number)
         for partition in range(2):

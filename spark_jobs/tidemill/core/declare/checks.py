@@ -43,9 +43,9 @@ def _check_used(graph: Graph) -> None:
         if all(target in behind for target in targets):
             fix = f"leave it out: the delay of {graph.where(targets[0])} is enough"
             raise DeclarationError(f"{graph.where(name)} leads nowhere, but for the reads with a longer delay", fix=fix)
-        delays = [behind[target] for target in targets if target in behind]
-        for number, target in enumerate(t for t in targets if t in behind):
-            if behind[target] in delays[:number]:
+        again = [target for target in targets if target in behind]
+        for number, target in enumerate(again):
+            if any(behind[target] == behind[other] for other in again[:number]):
                 raise DeclarationError(
                     f"{graph.where(target)} has the delay of an earlier read of its topic", fix="use that stream twice"
                 )

@@ -110,7 +110,7 @@ class BatchPlan:
         return self.position.watermark if self.live else BEGINNING if until is None else until
 
     def late_until(self, table: str) -> int:
-        """The same for one table, whose watermark may stay behind the pipeline's."""
+        """The watermark that decides what is late for one table; it may stay behind the pipeline's."""
         return self.position.watermark_of(table) if self.live else self.lateness_watermark
 
     def position_after(  # noqa: PLR0913  all that a position is

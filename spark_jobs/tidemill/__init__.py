@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
+from tidemill.core.declare.bitmaps import Bitmap, BloomFilter
 from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
@@ -37,6 +38,8 @@ __all__ = [
     "AfterWatermark",
     "ApproxDistinct",
     "Average",
+    "Bitmap",
+    "BloomFilter",
     "Calendar",
     "Collect",
     "Count",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.builders import CONTRACTS, EVENTS
-from tidemill import Average, Collect, Count, First, Max, Min, Pipeline, Sum, Tumbling
+from tidemill import Average, Bitmap, BloomFilter, Collect, Count, First, Max, Min, Pipeline, Sum, Tumbling
 from tidemill.core.bind.binding import bind
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.fitting import Fit, fit
@@ -89,6 +89,10 @@ def bound(aggregate: Aggregate, column: DataType, *, key: DataType | None = None
         (Collect("amount"), Array(INT), "`x` is array<bigint>, but the contract says array<int>"),
         (Sum("user"), LONG, "`x` is Sum of `user`, which is string and no number"),
         (Average("ts"), DOUBLE, "which is timestamp and no number"),
+        (Bitmap("user"), Scalar.BINARY, "`x` is Bitmap of `user`, which is string and no whole number"),
+        (Bitmap("ts"), Scalar.BINARY, "which is timestamp and no whole number"),
+        (Bitmap("amount"), Scalar.STRING, "`x` is binary, but the contract says string"),
+        (BloomFilter("user"), Scalar.STRING, "`x` is binary, but the contract says string"),
     ],
 )
 def test_an_aggregate_that_its_column_cannot_hold_is_refused_with_both_types(

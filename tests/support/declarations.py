@@ -17,6 +17,8 @@ from tidemill import (
     AfterWatermark,
     ApproxDistinct,
     Average,
+    Bitmap,
+    BloomFilter,
     Calendar,
     Collect,
     Count,
@@ -135,7 +137,8 @@ def a_table(name: str, *columns: str, rules: tuple[TableRule, ...] = ()) -> Cont
     texts["is_last"] = Scalar.BOOLEAN
     doubles = dict.fromkeys(("mean", "spread", "deviation", "product"), Scalar.DOUBLE)
     lists = {"ranks": Array(Scalar.DOUBLE), "median": Array(Scalar.DOUBLE), "all": Array(Scalar.LONG)}
-    kinds: dict[str, Any] = {**moments, **texts, **doubles, **lists, "often": OFTEN, "oftener": OFTEN}
+    bits = dict.fromkeys(("some", "many", "seen", "nearly"), Scalar.BINARY)
+    kinds: dict[str, Any] = {**moments, **texts, **doubles, **lists, **bits, "often": OFTEN, "oftener": OFTEN}
     return Contract(
         name=name,
         version="1",
@@ -316,6 +319,16 @@ def _told_watermarks() -> Pipeline:
     return pipeline
 
 
+def _bits() -> Pipeline:
+    with Pipeline("bits", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts").window(Global())
+        orders.aggregate(
+            some=Bitmap("amount"), many=Bitmap("amount", size=100_000),
+            seen=BloomFilter("shop"), nearly=BloomFilter("shop", items=50_000, fpp=0.001),
+        ).publish("bits", contract="bits")  # fmt: skip
+    return pipeline
+
+
 def _two_delays() -> Pipeline:
     """One topic, read with two delays."""
     with Pipeline("two_delays", every="1 minute") as pipeline:
@@ -328,6 +341,7 @@ def _two_delays() -> Pipeline:
 _NEWER = (
     *(_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks),
     *(_around_records, _watermark_of_another, _idle_keys, _surplus_keys, _updated_rows, _buffers_by_time, _two_delays),
+    _bits,
 )
 NEWER_CONTRACTS = {
     **CONTRACTS,
@@ -343,6 +357,7 @@ NEWER_CONTRACTS = {
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("told", "follows")},
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("in_a_minute", "in_an_hour")},
+    "bits": a_table("bits", "some", "many", "seen", "nearly"),
     "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
     **{name: a_table(name, "window_start", "window_end", "shop", "n") for name in ("visits", "around")},
 }

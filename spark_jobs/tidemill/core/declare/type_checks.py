@@ -9,7 +9,7 @@ from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.fitting import Fit, fit, united
 from tidemill.core.contract.schema import DataType, Decimal, Scalar, spark_type
 from tidemill.core.declare import aggregates as agg
-from tidemill.core.declare import sketches
+from tidemill.core.declare import bitmaps, sketches
 from tidemill.core.errors import DeclarationError
 
 _OF_NUMBERS = (agg.Sum, agg.Average, agg.Variance, agg.StdDev, sketches.Quantiles)
@@ -46,17 +46,22 @@ def check_united(where: str, one: Found, other: Found) -> None:
 
 
 def check_numbers(where: str, name: str, aggregate: agg.Aggregate, of: DataType) -> None:
-    """Refuse an aggregate of numbers whose expression has another type.
+    """Refuse an aggregate of numbers, or of whole ones, whose expression has another type.
 
     Raises:
-        DeclarationError: the expression is not a number.
+        DeclarationError: the expression is not such a number.
     """
-    if isinstance(aggregate, _OF_NUMBERS) and not _is_number(of):
-        raise DeclarationError(
-            f"{where}: `{name}` is {type(aggregate).__name__} of `{aggregate.over[0]}`, which is {spark_type(of)} and "
-            "no number",
-            fix="convert it, for example with try_cast(... AS double)",
-        )
+    if isinstance(aggregate, bitmaps.Bitmap) and not _is_whole(of):
+        lacks, wanted = "no whole number", "bigint"
+    elif isinstance(aggregate, _OF_NUMBERS) and not _is_number(of):
+        lacks, wanted = "no number", "double"
+    else:
+        return
+    kind = type(aggregate).__name__
+    raise DeclarationError(
+        f"{where}: `{name}` is {kind} of `{aggregate.over[0]}`, which is {spark_type(of)} and {lacks}",
+        fix=f"convert it, for example with try_cast(... AS {wanted})",
+    )
 
 
 def check_fits(where: str, column: str, found: DataType | Foreign, contract: Contract) -> None:
@@ -94,3 +99,7 @@ def _declared(found: DataType | Foreign, shown: str) -> str:
 
 def _is_number(data_type: DataType) -> bool:
     return isinstance(data_type, Decimal) or data_type in (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
+
+
+def _is_whole(data_type: DataType) -> bool:
+    return data_type in (Scalar.INTEGER, Scalar.LONG) or (isinstance(data_type, Decimal) and data_type.scale == 0)

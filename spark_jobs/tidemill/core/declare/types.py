@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
 from tidemill.core.declare import aggregates as agg
+from tidemill.core.declare import bitmaps, sketches
 from tidemill.core.declare import operators as op
-from tidemill.core.declare import sketches
 from tidemill.core.declare.aggregate_columns import ALL_ROWS
 from tidemill.core.declare.graph import Graph
 from tidemill.core.declare.names import told
@@ -140,6 +140,8 @@ def _result(aggregate: agg.Aggregate, of: DataType | None) -> DataType | None:
             return Scalar.LONG
         case agg.Average() | agg.Variance() | agg.StdDev():
             return Scalar.DOUBLE
+        case bitmaps.Bitmap() | bitmaps.BloomFilter():
+            return Scalar.BINARY
         case sketches.Quantiles():
             return Array(Scalar.DOUBLE)
         case agg.Sum():

@@ -19,8 +19,8 @@ from enum import StrEnum
 from typing import Any
 
 from tidemill.core.declare import aggregates as agg
+from tidemill.core.declare import bitmaps, sketches
 from tidemill.core.declare import operators as op
-from tidemill.core.declare import sketches
 from tidemill.core.declare.firing import Firing
 from tidemill.core.errors import DeclarationError
 from tidemill.core.identity.forms import ALWAYS, Form, Part
@@ -117,6 +117,8 @@ FORMS: Mapping[type, Form] = {
     sketches.Distinct: Form("distinct", _OF),
     sketches.Collect: Form("collect", _OF),
     sketches.ApproxDistinct: Form("approx_distinct", {**_OF, "precision": Part("precision", 12)}),
+    bitmaps.Bitmap: Form("bitmap", {**_OF, "size": Part("size")}),
+    bitmaps.BloomFilter: Form("bloom_filter", {**_OF, "items": Part("items"), "fpp": Part("fpp")}),
     sketches.Quantiles: Form("quantiles", {**_OF, "ranks": Part("ranks", (0.5, 0.95, 0.99))}),
     sketches.HeavyHitters: Form("heavy_hitters", {**_OF, "k": Part("k", 10), "tracked": Part("tracked", 1000)}),
 }

@@ -1,0 +1,174 @@
+"""Aggregates whose state is bits: which numbers occurred, and a Bloom filter of any values.
+
+Spark's bitmaps have 32,768 bits. A longer one is several of them in a row, and their bytes in this order are the state
+and the published value. So the same values give the same bytes, in whatever order and batches they came.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tidemill.core.declare.aggregates import Aggregate, Triple, single
+from tidemill.core.errors import DeclarationError, shown
+from tidemill.core.given import check_text, check_whole
+from tidemill.core.sql import bits
+
+MOST_BITMAPS = 128
+"""How many bitmaps a value has at most: 512 KiB."""
+
+_MOST_PARTS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Bitmap(Aggregate):
+    """Which of the whole numbers 0 to `size` - 1 occurred: a bit for each, so it is exact and small.
+
+    The value is binary: number n is bit n % 8, counted from the lowest, of byte n // 8. Spark's `bitmap_count` counts
+    the numbers, and `contains` looks for one. The value is null once a number came that no bit stands for.
+
+    Args:
+        expression: Spark SQL over one row that gives a whole number; null is left out.
+        size: how many numbers there are, at most 4,194,304. A value has 4 KiB for each 32,768 of them, full or begun.
+
+    Raises:
+        DeclarationError: the size is no whole number within these bounds.
+    """
+
+    expression: str
+    size: int = bits.SIZE
+
+    def __post_init__(self) -> None:
+        Aggregate.__post_init__(self)
+        check_whole(self.size, "the size of Bitmap", 1, MOST_BITMAPS * bits.SIZE)
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        value, inside = _number(self.expression), self._inside(self.expression)
+        bitmaps = -(-self.size // bits.SIZE)
+        return Triple(
+            partial={
+                "bits": bits.in_a_row([bits.filled(inside, value, part, bitmaps) for part in range(bitmaps)]),
+                "outside": f"count_if(({self.expression}) IS NOT NULL AND NOT coalesce({inside}, false))",
+            },
+            merge={"bits": bits.united("{bits}", bitmaps), "outside": "sum({outside})"},
+            finish="CASE WHEN {outside} = 0 THEN {bits} END",
+        )
+
+    def _inside(self, number: str) -> str:
+        whole = f"try_cast({number} AS DOUBLE) = {_number(number)}"
+        return f"{_number(number)} BETWEEN 0 AND {self.size - 1} AND {whole}"
+
+    def contains(self, bitmap: str, number: str) -> str:
+        """Spark SQL that says whether a number is in a bitmap; null if one is null, or the bitmap of another size.
+
+        Args:
+            bitmap: Spark SQL that gives a published value of this aggregate, with the same `size`.
+            number: Spark SQL that gives a number. One that no bit stands for is not in the bitmap.
+
+        Raises:
+            DeclarationError: an argument is no text.
+        """
+        check_text(bitmap, "the bitmap of Bitmap.contains", '"users.seen"')
+        check_text(number, "the number of Bitmap.contains", '"user"')
+        inside = self._inside(number)
+        found = f"coalesce({inside}, false) AND {bits.is_set(bitmap, f'if({inside}, {_number(number)}, 0L)')}"
+        return bits.asked(bitmap, -(-self.size // bits.SIZE), number, found)
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter(Aggregate):
+    """A Bloom filter of the values that are not null: it knows each of them, and takes few others for one of them.
+
+    The value is binary, and is as large with one value as with all of them. `might_contain` asks it: after `items`
+    different values, of which every one is found, of others a share of about `fpp` is found, too; after more, a larger
+    one. Filters of the same arguments are equal if the same values came, in any order and any batches.
+
+    A filter has k parts of m bits, and each value sets the bit `xxhash64(value, i) mod m` of part i. After n values, a
+    value that never came is found with probability (1 - exp(-n / m)) ** k. Of the pairs that give at most `fpp` the
+    one with the fewest bits is taken, where m is a multiple of 32,768.
+
+    Args:
+        expression: Spark SQL over one row; values count as the texts that they cast to.
+        items: how many different values are expected, at least 1.
+        fpp: the false-positive probability after so many, above 0 and below 1.
+
+    Raises:
+        DeclarationError: a number is out of bounds, or the filter needs more than 512 KiB. At an `fpp` of 0.01 these
+            are enough for 433,000 values.
+    """
+
+    expression: str
+    items: int = 20_000
+    fpp: float = 0.01
+
+    def __post_init__(self) -> None:
+        Aggregate.__post_init__(self)
+        check_whole(self.items, "items of BloomFilter", 1, MOST_BITMAPS * bits.SIZE)
+        given: object = self.fpp
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
+            raise DeclarationError(
+                f"fpp of BloomFilter is a number above 0 and below 1, found {shown(given)}",
+                fix="write for example 0.01",
+            )
+        parts, bitmaps = self.shape
+        if parts * bitmaps > MOST_BITMAPS:
+            raise DeclarationError(
+                f"BloomFilter of {self.items:,} items with an fpp of {self.fpp} needs "
+                f"{parts * bitmaps * bits.SIZE // 8:,} bytes, more than {MOST_BITMAPS * bits.SIZE // 8:,}",
+                fix='divide the values among several filters, for example key_by(part="pmod(xxhash64(user), 16)"), or '
+                "take a larger fpp",
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many parts there are, and how many bitmaps of 32,768 bits each has: the least product."""
+        shapes = ((k, _bitmaps(self.items, self.fpp, k)) for k in range(1, _MOST_PARTS + 1))
+        return min(shapes, key=lambda shape: shape[0] * shape[1])
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        parts, bitmaps = self.shape
+        there = f"({self.expression}) IS NOT NULL"
+        filled = [
+            bits.filled(there, _hashed(self.expression, part, bitmaps), bitmap, bitmaps)
+            for part in range(parts)
+            for bitmap in range(bitmaps)
+        ]
+        return single(bits.in_a_row(filled), bits.united("{value}", parts * bitmaps))
+
+    def might_contain(self, bloom_filter: str, value: str) -> str:
+        """Spark SQL that says whether a value may have come: it is false for most that never did, and for no other.
+
+        It gives null if the filter or the value is null, or if the filter has another length than those of this one.
+        For example, in a query that joins a table `seen` of filters:
+        `BloomFilter("user", items=100_000).might_contain("seen.users", "orders.user")`.
+
+        Args:
+            bloom_filter: Spark SQL that gives a published value of this aggregate, with the same `items` and `fpp`.
+            value: Spark SQL that gives a value.
+
+        Raises:
+            DeclarationError: an argument is no text.
+        """
+        check_text(bloom_filter, "the filter of BloomFilter.might_contain", '"users.seen"')
+        check_text(value, "the value of BloomFilter.might_contain", '"user"')
+        parts, bitmaps = self.shape
+        places = (f"{part * bitmaps * bits.SIZE}L + {_hashed(value, part, bitmaps)}" for part in range(parts))
+        asked = " AND ".join(bits.is_set(bloom_filter, bit) for bit in places)
+        return bits.asked(bloom_filter, parts * bitmaps, value, asked)
+
+
+def _bitmaps(items: int, fpp: float, parts: int) -> int:
+    """How many bitmaps each of so many parts needs."""
+    filled = fpp ** (1 / parts)
+    return 1 if filled == 1 else math.ceil(-items / math.log1p(-filled) / bits.SIZE)
+
+
+def _number(expression: str) -> str:
+    return f"try_cast({expression} AS BIGINT)"
+
+
+def _hashed(value: str, part: int, bitmaps: int) -> str:
+    """The bit of a value in a part."""
+    return f"pmod(xxhash64(CAST({value} AS STRING), {part}), {bitmaps * bits.SIZE}L)"

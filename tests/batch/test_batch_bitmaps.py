@@ -1,0 +1,78 @@
+"""State with a Bloom filter and a bitmap, through the whole protocol: the case of row 19."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amend.conftest import an_amendment
+from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event, rows_of
+from support.writers import WRITERS
+from tidemill import BloomFilter
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill
+from tidemill.repair.rebuild import rebuild
+
+pytestmark = pytest.mark.spark
+
+PIPELINE = """
+from tidemill import *
+
+with Pipeline("seen", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts", delay="1 hour")
+    events.window(Global()).aggregate(
+        n=Count(), users=BloomFilter("user", items=100_000), amounts=Bitmap("amount", size=100_000)
+    ).publish("seen", contract="seen")
+"""
+CONTRACT = """
+apiVersion: v3.1.0
+kind: DataContract
+id: seen
+version: 1.0.0
+status: active
+schema:
+  - name: seen
+    properties:
+      - {name: n, logicalType: integer}
+      - {name: users, logicalType: string, physicalType: binary}
+      - {name: amounts, logicalType: string, physicalType: binary}
+"""
+KEYS = 100_000
+
+
+def a_mill(folder: Path, spark: Any, **settings: Any) -> Mill:
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "seen": CONTRACT}
+    mill = Mill(a_project(folder, PIPELINE, contracts, **settings), spark, "seen")
+    mill.log.create_topic("events", partitions=1)
+    return mill
+
+
+def the_row(mill: Mill) -> dict[str, Any]:
+    (row,) = rows_of(Project.load(mill.project.folder).published_uri("seen"))
+    return {name: row[name] for name in ("n", "users", "amounts")}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_filter_of_100_000_keys_has_no_false_negative_and_is_the_same_bytes_after_a_rebuild(
+    tmp_path: Path, spark: Any, writer: str
+) -> None:
+    mill = a_mill(tmp_path, spark, writer=writer)
+    for first in range(0, KEYS, KEYS // 4):
+        mill.feed([an_event(0, f"user-{n}", n) for n in range(first, first + KEYS // 4)])
+        mill.run()
+    before = the_row(mill)
+    assert before["n"] == KEYS
+    assert before["amounts"] == bytes([0xFF]) * (KEYS // 8) + bytes(len(before["amounts"]) - KEYS // 8)
+    spark.createDataFrame([(before["users"],)], "users BINARY").createOrReplaceTempView("seen")
+    asked = spark.range(2 * KEYS).selectExpr("id", "concat('user-', id) AS user").crossJoin(spark.table("seen"))
+    question = BloomFilter("user", items=KEYS).might_contain("users", "user")
+    [known, others] = [asked.where(f"id {side} {KEYS}").where(question).count() for side in ("<", ">=")]
+    assert known == KEYS
+    assert 0 < others <= 0.015 * KEYS
+    list(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    assert the_row(mill) == before
+    list(rebuild(an_amendment(mill)))
+    assert the_row(mill) == before

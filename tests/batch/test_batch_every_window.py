@@ -74,7 +74,7 @@ BUFFERS = {
         DeltaPolicy("amount", 3), DeltaPolicy("amount", 2)
     ),
 }
-GAP = 5_000_000
+SESSIONS, GAP = "Session('5 s')", 5_000_000
 
 
 def of_windows(told: Told, oracle_of: Any, *, bounded: bool, replacing: bool) -> Iterator[tuple[Any, ...]]:
@@ -115,12 +115,12 @@ def of_buffers(told: Told, declared: TumblingBuffer | SlidingBuffer) -> Iterator
         yield from ((user, *added(numbers, amounts)) for numbers in buffered(declared, records))
 
 
-def fired(window: str, mode: str, evictor: str = "") -> Table:
-    """A table of firings of windows with a trigger."""
+def fired(window: str, mode: str, evictor: str = "", *, late_sessions: bool = False) -> Table:
+    """A table of firings of windows with a trigger; sessions take late records only if that is said."""
     kinds = [kind for kind in TOLD if mode != REPLACING or kind != "operation"]
     told = ", ".join(f'{kind}="{"nth" if kind == "index" else kind}"' for kind in kinds)
-    bounded, late = "Global" not in window, window.startswith(("Tumbling", "Sliding"))
-    oracle: Any = partial(SessionOracle, GAP, mode)
+    bounded, late = "Global" not in window, window.startswith(("Tumbling", "Sliding")) or late_sessions
+    oracle: Any = partial(SessionOracle, GAP, mode, 8_000_000 if late else 0)
     if window in WINDOWS:
         lateness, trigger = LATENESS if late else "0 s", TRIGGERED if bounded else EARLY
         windows = EventWindows(WINDOWS[window].panes, trigger, lateness, mode, EVICTORS.get(evictor))
@@ -136,7 +136,7 @@ def fired(window: str, mode: str, evictor: str = "") -> Table:
 def tables(*, few: bool) -> dict[str, Table]:
     """A table for each kind of window and accumulation; with `few`, only for those that are written differently."""
     named = [window for window in WINDOWS if not few or ("offset" not in window and "London" not in window)]
-    every = [(window, mode, "") for window in (*named, "Session('5 s')") for mode in MODES]
+    every = [(window, mode, "") for window in (*named, SESSIONS) for mode in MODES]
     evicting = [
         ("Tumbling('10 s')", mode, evictor)
         for mode in MODES
@@ -145,6 +145,7 @@ def tables(*, few: bool) -> dict[str, Table]:
     ]
     return {
         **{f"windows_{number}": fired(*each) for number, each in enumerate([*every, *evicting])},
+        **{f"sessions_{number}": fired(SESSIONS, mode, late_sessions=True) for number, mode in enumerate(MODES)},
         **{f"buffers_{n}": Table(text, partial(of_buffers, declared=BUFFERS[text])) for n, text in enumerate(BUFFERS)},
         "around": Table("RecordWindows('10 s')", around, columns=BOUNDS),
     }
@@ -162,4 +163,5 @@ def test_firings_of_random_record_sets_are_those_of_the_plain_rule(
     mill = everything(tmp_path, spark, writer, made)
     told = fed(mill, random.Random(f"{writer}{sets}"), sets, batches)
     check(told, made)
-    assert {row[2] for row in shown(mill, "windows_0")} == {"EARLY", "ON_TIME", "LATE"}
+    for table in ("windows_0", "sessions_0"):
+        assert {row[2] for row in shown(mill, table)} == {"EARLY", "ON_TIME", "LATE"}

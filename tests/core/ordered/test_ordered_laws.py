@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from support.ordered import Batch, Record, Result, Story, cut, told
 from support.ordered_oracle import WindowOracle, around_records, buffered, buffered_by_time, late_records
+from support.session_oracle import SessionOracle
 from tidemill.core.ordered.assigners import Sessions, Spans
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
@@ -234,6 +235,21 @@ def test_windows_with_triggers_are_as_the_oracle_says(declared, batches) -> None
     assert story.results == oracle.results
     dropped = [(position, reason.value, window) for position, reason, window in story.dropped]
     assert sorted(dropped) == sorted(oracle.dropped)
+
+
+MODES = ("discarding", "accumulating", "accumulating_and_retracting", "accumulating_and_replacing")
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(MODES), st.integers(1, 12), st.integers(0, 20), stories(plain, ahead=True))
+def test_sessions_with_early_and_late_firings_are_as_the_oracle_says(mode, gap, lateness, batches) -> None:
+    oracle = SessionOracle(gap, mode, lateness, alone=False)
+    oracle.run(batches, START)
+    trigger = AfterWatermark(early=AfterCount(2), late=AfterCount(1))
+    story = told(EventWindows(Sessions(f"{gap} us"), trigger, f"{lateness} us", mode), batches, START)
+    fired = [replace(each, retracts=tuple(sorted(each.retracts)), replaces=()) for each in story.results]
+    assert fired == [replace(each, retracts=tuple(sorted(each.retracts))) for each in oracle.results]
+    assert [position for position, *_ in story.dropped] == oracle.late
 
 
 @given(st.lists(st.integers(-200, 200), max_size=30), st.integers(1, 40), cuts)

@@ -89,7 +89,7 @@ def looks(folder: Path, events: int) -> dict[str, float]:
     indexed = time.perf_counter()
     ledger.index_old()
     indexed = time.perf_counter() - indexed
-    ledger.keep_short(keep=500)
+    ledger.keep_short(keep=200)
 
     def project() -> Any:
         return Project.load(mill.project.folder)

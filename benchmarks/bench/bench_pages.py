@@ -52,7 +52,7 @@ def measured(folder: Path, batches: int) -> dict[str, dict[str, float]]:
     mill, day, window = long_lived(folder, batches * 3)
     ledger = mill.project.ledger(mill.name)
     ledger.index_old()
-    ledger.keep_short(keep=500)
+    ledger.keep_short(keep=200)
     app = pages_app(People(default="user"), Projects(lambda: [str(mill.project.folder)]))
     preparing = Thread(target=prepare, args=(app,), daemon=True)
     preparing.start()

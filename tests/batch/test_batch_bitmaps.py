@@ -9,7 +9,6 @@ import pytest
 
 from amend.conftest import an_amendment
 from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event, rows_of
-from support.writers import WRITERS
 from tidemill import BloomFilter
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.project.project import Project
@@ -55,7 +54,7 @@ def the_row(mill: Mill) -> dict[str, Any]:
     return {name: row[name] for name in ("n", "users", "amounts")}
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
 def test_a_filter_of_100_000_keys_has_no_false_negative_and_is_the_same_bytes_after_a_rebuild(
     tmp_path: Path, spark: Any, writer: str
 ) -> None:

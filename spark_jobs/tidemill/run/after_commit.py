@@ -26,7 +26,7 @@ from tidemill.tables.keeping import KeptTable
 from tidemill.tables.trim import trim_log
 
 EVERY = 64
-KEEP_VERSIONS = 500
+KEEP_VERSIONS = 200
 """Versions kept of tables that only Tidemill reads. Those of published tables are for readers: `maintain` decides."""
 
 _logger = logging.getLogger(__name__)

@@ -91,6 +91,7 @@ def bound(aggregate: Aggregate, column: DataType, *, key: DataType | None = None
         (Average("ts"), DOUBLE, "which is timestamp and no number"),
         (Bitmap("user"), Scalar.BINARY, "`x` is Bitmap of `user`, which is string and no whole number"),
         (Bitmap("ts"), Scalar.BINARY, "which is timestamp and no whole number"),
+        (BloomFilter("ts"), Scalar.BINARY, "which is timestamp and has another text in each time zone"),
         (Bitmap("amount"), Scalar.STRING, "`x` is binary, but the contract says string"),
         (BloomFilter("user"), Scalar.STRING, "`x` is binary, but the contract says string"),
     ],

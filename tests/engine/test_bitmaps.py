@@ -45,6 +45,7 @@ def test_a_bitmap_has_the_bits_of_the_numbers_that_came(spark: SparkSession, siz
     assert len(bits) == -(-size // 32_768) * 4_096
     assert {8 * at + bit for at, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1} == came
     assert published(spark, bitmap, [(0, n) for n in sorted(came)]) == bits
+    assert asked(spark, bits, "bitmap_count(bits)", [None], "BIGINT") == [len(came)]
     numbers = [*EDGES, *OUTSIDE, *range(0, 100_000, 997)]
     question = bitmap.contains("bits", "x")
     assert asked(spark, bits, question, [*numbers, None], "BIGINT") == [*(n in came for n in numbers), None]
@@ -90,3 +91,4 @@ def test_values_of_other_types_count_as_texts(spark: SparkSession) -> None:
     bits = published(spark, seen, [(0, 5), (1, -7)])
     assert published(spark, seen, [(0, "5"), (0, "-7")], "STRING") == bits
     assert asked(spark, bits, seen.might_contain("bits", "x"), [5, -7, 6], "INT") == [True, True, False]
+    assert asked(spark, bits, seen.might_contain("bits", "x"), [5.0], "DOUBLE") == [False]

@@ -30,7 +30,7 @@ class Counting(LocalStore):
         return super().read(name)
 
     def list(self, folder: str) -> Any:
-        self.asked.append("starts" if folder.endswith(".starts") else "list")
+        self.asked.append("list")
         return super().list(folder)
 
     def tail(self, name: str, length: int) -> Any:
@@ -101,68 +101,3 @@ def test_topic_that_comes_later_is_found(log: FileLog) -> None:
         memory.topic("u")
     log.create_topic("u", 1)
     assert memory.topic("u").name == "u"
-
-
-@pytest.mark.parametrize("since", [0, 2, 4])
-def test_a_reader_at_a_segment_finds_what_follows_without_a_listing(log: FileLog, store: Counting, since: int) -> None:
-    memory = log.remembering()
-    assert memory.bounds_from("t", {0: since}) == {0: OffsetRange(PLACE, since, 6)}
-    assert scanned(memory, since, 6) == list(range(since, 6))
-    followed = [f"footer {base}" for base in range(since, 8, 2)]
-    assert store.asked == ["read topic.json", "starts", *followed]
-
-
-@pytest.mark.parametrize("offsets", [{}, {0: 1}, {0: 6}, {0: 7}, {1: 2}])
-def test_a_reader_elsewhere_is_told_all_bounds(log: FileLog, offsets: dict[int, int]) -> None:
-    assert log.bounds_from("t", offsets) == log.bounds("t")
-
-
-def test_many_segments_are_listed(log: FileLog, store: Counting, some_records: Make) -> None:
-    for _ in range(40):
-        log.append("t", 0, some_records("c"))
-    store.asked.clear()
-    assert log.bounds_from("t", {0: 2})[0] == OffsetRange(PLACE, 0, 46)
-    assert "list" in store.asked
-    assert log.bounds_from("t", {0: 16})[0] == OffsetRange(PLACE, 16, 46)
-
-
-@pytest.mark.parametrize("before", [5, 6])
-def test_a_reader_behind_the_start_is_told_where_the_log_starts(log: FileLog, before: int) -> None:
-    """The newest segment, from 4 on, is still there."""
-    log.trim("t", 0, before)
-    assert log.bounds_from("t", {0: 4})[0] == OffsetRange(PLACE, before, 6)
-    memory = log.remembering()
-    memory.bounds_from("t", {0: 4})
-    with pytest.raises(OffsetsLost):
-        scanned(memory, 4, 6)
-
-
-def test_a_reader_at_the_start_goes_on(log: FileLog, store: Counting) -> None:
-    log.trim("t", 0, 2)
-    log.trim("t", 0, 4)
-    assert log.bounds_from("t", {0: 4})[0] == OffsetRange(PLACE, 4, 6)
-    assert sorted(path.name for path in store_files(store)) == ["00000000000000000004.start"] * 2
-
-
-def store_files(store: Counting) -> list[Path]:
-    return [path for path in Path(store.locate("")).rglob("*.start") if path.is_file()]
-
-
-def test_what_lies_before_a_hole_is_taken_first_and_then_the_hole_is_told(log: FileLog, store: Counting) -> None:
-    (segment,) = Path(store.locate("t")).rglob("*02.parquet")
-    segment.unlink()
-    memory = log.remembering()
-    assert memory.bounds_from("t", {0: 0})[0] == OffsetRange(PLACE, 0, 2)
-    assert scanned(memory, 0, 2) == [0, 1]
-    later = log.remembering()
-    assert later.bounds_from("t", {0: 2})[0] == OffsetRange(PLACE, 0, 6)
-    with pytest.raises(OffsetsLost, match="2"):
-        scanned(later, 2, 6)
-
-
-def test_segments_that_others_append_to_what_was_followed_are_found(log: FileLog, some_records: Make) -> None:
-    memory = log.remembering()
-    memory.bounds_from("t", {0: 4})
-    log.append("t", 0, some_records("c", "d"))
-    assert scanned(memory, 4, 8) == [4, 5, 6, 7]
-    assert scanned(memory, 0, 8) == list(range(8))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from machine.conftest import run
 from machine.test_redefinitions import MOST, declare, from_now
 from support.commands import type_command
-from support.projects import NO_SPARK, Mill, an_event
+from support.projects import NO_SPARK, Mill, an_event, totals
 from tidemill.core.exit_code import ExitCode
 
 REPLAY = ("quarantine", "replay", "sums")
@@ -55,6 +56,29 @@ def test_the_dry_run_of_a_backfill_names_bounds_of_windows_and_what_was_put_asid
     everything = type_command(mill.project.folder, "backfill", "sums", "--from-offsets", "events-0:0", *asked[4:])
     assert "2026-01-01 00:00:50" in everything.out
     assert "00:00:58" not in everything.out
+
+
+def test_the_dry_run_of_a_backfill_names_every_sliding_window_of_a_late_record(a_mill: Callable[..., Mill]) -> None:
+    mill = a_mill(window='Sliding("30 seconds", "10 seconds")')
+    mill.feed([an_event(5), an_event(95)])
+    run(mill)
+    mill.feed([an_event(25)])
+    run(mill)
+    shown = type_command(mill.project.folder, "backfill", "sums", "--from-offsets", "events-0:2", "--dry-run").out
+    assert "1 of these records now count in windows of sums from 2026-01-01 00:00:00 to 2026-01-01 00:00:50" in shown
+
+
+def test_the_dry_run_of_a_backfill_counts_late_records_of_totals(tmp_path: Path, tiny: None) -> None:
+    mill = totals(tmp_path, NO_SPARK)
+    mill.feed([an_event(5)])
+    mill.run(drain=True)
+    mill.feed([an_event(6)])
+    mill.run()
+    asked = ("backfill", mill.name, "--from-offsets", "events-0:1", "--dry-run")
+    told = type_command(tmp_path, *asked).out
+    assert f"1 of these records now count in {mill.name}\n" in told
+    shown = type_command(tmp_path, *asked, "--json").json
+    assert shown["late"] == {mill.name: {"records": 1, "windows": []}}
 
 
 def test_times_of_no_arrival_are_told_from_times_of_events(mill: Mill) -> None:

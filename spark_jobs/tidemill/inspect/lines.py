@@ -63,8 +63,8 @@ def _of_firings(found: Preview) -> Iterator[str]:
 def _of_records(found: Preview) -> Iterator[str]:
     """What becomes of late and rejected records that the backfill reads."""
     for name, (number, w) in found.late.items():
-        where = f"{name} from {show_moment(w.start)} to {show_moment(w.end)}"
-        yield f"late      {number:,} of these records now count in windows of {where}"
+        where = name if w is None else f"windows of {name} from {show_moment(w.start)} to {show_moment(w.end)}"
+        yield f"late      {number:,} of these records now count in {where}"
     if found.rejected:
         yield f"rejected  {found.rejected:,} of these records are judged again, and count if they pass now"
 

@@ -3,7 +3,6 @@
     <root>/<topic>/topic.json                                       name, random id, partitions
     <root>/<topic>/<topic id>/<partition>/<base offset>.parquet     records, Kafka's columns
     <root>/<topic>/<topic id>/<partition>/<start offset>.start      where retention makes it start
-    <root>/<topic>/<topic id>/<partition>.starts/                   the same, for who does not list the segments
 
 The folder named after the id keeps writers and readers of a deleted topic away from a later topic of that name.
 """
@@ -107,15 +106,6 @@ class FileLog:
         Costs one listing and one footer per partition.
         """
         return {part.place.partition: part.bounds() for part in self._partitions(name)}
-
-    def bounds_from(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, OffsetRange]:
-        """See `Follows`. A segment that begins at an offset is found by its name, and by its end the next one.
-
-        Costs one footer for each new segment of a partition. If there is none at the offset, or if many follow, the
-        partition is listed as `bounds` does.
-        """
-        parts = ((part, offsets.get(part.place.partition)) for part in self._partitions(name))
-        return {part.place.partition: part.bounds(since) for part, since in parts}
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
         """Return the first offset whose record has `moment` or a later time, or the end."""

@@ -30,11 +30,6 @@ class Listing:
             (segments if name[_DIGITS:] == _SEGMENT else others).append(name)
         return Listing(segments=segments, starts=[n for n in others if n[_DIGITS:] == _START and _is_offset(n)])
 
-    @staticmethod
-    def since(start: int, bases: Sequence[int]) -> Listing:
-        """What matters to a reader of these segments, the first of which begins at `start`."""
-        return Listing(segments=[digits_of(base) + _SEGMENT for base in bases], starts=[digits_of(start) + _START])
-
     @property
     def start(self) -> int:
         """Where the log starts, as far as its start files say."""

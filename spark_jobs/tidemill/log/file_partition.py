@@ -2,9 +2,8 @@
 
 A segment is named after its base offset, `00000000000000000042.parquet`. If two writers append at the same end, exactly
 one of them gets the name; the other reads the new end and tries again. An empty file, `00000000000000000042.start`,
-says where the log starts: it is written before anything below it is deleted, and the highest one counts. A copy of it,
-in a folder beside, is there before it: who looks for one segment asks that folder and does not list thousands. The
-newest segment is never deleted: its footer tells the end of the log and what each producer appended last.
+says where the log starts: it is written before anything below it is deleted, and the highest one counts. The newest
+segment is never deleted: its footer tells the end of the log and what each producer appended last.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ from tidemill.log.writable import LandedBatch, ProducerBatch
 from tidemill.stores.interface import Store
 
 _LISTINGS = 5
-_FOLLOWED = 32
-"""So many new segments are looked at one by one; of more, a listing finds the end sooner."""
 
 _T = TypeVar("_T")
 
@@ -59,7 +56,6 @@ class FilePartition:
         self._topic_id = topic.topic_id
         self._place = refusals.check_partition(topic, partition)
         self._folder = f"{topic.name}/{topic.topic_id}/{partition}"
-        self._starts = f"{self._folder}.starts"
         self._clock = clock
         self._memory = memory
 
@@ -68,13 +64,9 @@ class FilePartition:
         """The topic and the number of this partition."""
         return self._place
 
-    def bounds(self, since: int | None = None) -> OffsetRange:
-        """Return the range from the first offset held to the next one to write. Costs one listing and one footer.
-
-        If a segment begins at `since`, the range begins there, and nothing is listed unless many segments follow.
-        """
-        followed = None if since is None else self._followed(since)
-        return self._tip().held if followed is None else self._tip_of(followed).held
+    def bounds(self) -> OffsetRange:
+        """Return the range from the first offset held to the next one to write. Costs one listing and one footer."""
+        return self._tip().held
 
     def usage(self) -> Usage:
         """Count the segments and sum up their sizes."""
@@ -122,42 +114,24 @@ class FilePartition:
         held = self._tip().held
         refusals.check_trim(held, before_offset)
         if before_offset > held.from_offset:
-            for folder in (self._starts, self._folder):
-                self._store.put_if_absent(f"{folder}/{digits_of(before_offset)}.start", b"")
+            self._store.put_if_absent(self._name(before_offset, "start"), b"")
         listing = self._list()
         start = listing.start
         for base, following in pairwise(listing.bases()):
             if following <= start:
                 self._store.delete(self._name(base, "parquet"))
-        for folder, starts in ((self._folder, listing.starts), (self._starts, self._store.list(self._starts))):
-            for name in sorted(starts)[:-1]:
-                self._store.delete(f"{folder}/{name}")
+        for name in sorted(listing.starts)[:-1]:
+            self._store.delete(f"{self._folder}/{name}")
         return OffsetRange(self._place, start, max(held.until_offset, start))
 
     def _name(self, offset: int, kind: str) -> str:
         return f"{self._folder}/{digits_of(offset)}.{kind}"
 
     def _list(self) -> Listing:
-        return self._remembered(Listing.of(self._store.list(self._folder)))
-
-    def _remembered(self, listing: Listing) -> Listing:
+        found = Listing.of(self._store.list(self._folder))
         if self._memory is not None:
-            self._memory.listings[self._folder] = listing
-        return listing
-
-    def _followed(self, since: int) -> Listing | None:
-        """The segments from an offset on; None if none begins there, if many follow, or if it was trimmed away."""
-        bases, end = list[int](), since
-        if Listing.of(self._store.list(self._starts)).start > since:
-            return None
-        while len(bases) <= _FOLLOWED:
-            try:
-                footer = self._footer(end)
-            except FileNotFoundError:
-                return self._remembered(Listing.since(since, bases)) if bases else None
-            bases.append(end)
-            end = footer.range.until_offset
-        return None
+            self._memory.listings[self._folder] = found
+        return found
 
     def _settled(self, use: Callable[[Listing], _T], known: Listing | None = None) -> _T:
         """Call `use` with a listing, by default a new one, and with a new one before a loss is believed.

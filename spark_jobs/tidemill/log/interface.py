@@ -61,21 +61,6 @@ class HoldsBack(Protocol):
 
 
 @runtime_checkable
-class Follows(Protocol):
-    """A log that finds what follows an offset without a look at all that it keeps."""
-
-    def bounds_from(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, OffsetRange]:
-        """Return what `Log.bounds` does, for a reader that has come to these offsets of partitions.
-
-        Where records begin at the reader's offset, the range may begin there, too, whatever the log still holds before.
-
-        Raises:
-            UnknownTopic: the topic does not exist.
-        """
-        ...
-
-
-@runtime_checkable
 class TellsPosition(Protocol):
     """A log that can show others how far a reader has read it."""
 

@@ -9,8 +9,8 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import ConfigError, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.planning import TopicBounds
-from tidemill.core.plan.position import Position, TopicPosition
-from tidemill.log.interface import Follows, HoldsBack, Log, Sends
+from tidemill.core.plan.position import Position
+from tidemill.log.interface import HoldsBack, Log, Sends
 
 
 def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
@@ -49,10 +49,8 @@ def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
     return found
 
 
-def bounds_of(log: Log, name: str, position: TopicPosition | None = None) -> TopicBounds:
+def bounds_of(log: Log, name: str) -> TopicBounds:
     """Return what a plan must know about a topic: its id, the bounds of its partitions, and which ones wait.
-
-    `position` is how far it was read. Then the bounds may leave out what was read before.
 
     Raises:
         LogError: the topic does not exist, or the log does not answer.
@@ -60,11 +58,7 @@ def bounds_of(log: Log, name: str, position: TopicPosition | None = None) -> Top
     topic = log.topic(name)
     # Ask this first: otherwise a transaction that ends in between would look like an idle partition.
     waiting = log.waiting(name) if isinstance(log, HoldsBack) else {}
-    if position is not None and position.topic_id == topic.topic_id and isinstance(log, Follows):
-        held = log.bounds_from(name, position.offsets)
-    else:
-        held = log.bounds(name)
-    return TopicBounds(topic_id=topic.topic_id, partitions=held, waiting=frozenset(waiting))
+    return TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(name), waiting=frozenset(waiting))
 
 
 def held_of(log: Log, topics: Iterable[str]) -> dict[str, Mapping[int, OffsetRange]]:

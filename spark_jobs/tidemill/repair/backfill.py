@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import SingleSink, WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
 from tidemill.core.history.lineage import with_superseded
-from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.amendments import Ranges, SideOutput, count
+from tidemill.core.plan.amendments import Ranges, count
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
@@ -23,13 +21,13 @@ from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, check_can_give_up, plan_backfill, plan_giving_up
 from tidemill.core.repair.selection import OfWindows, Wanted
-from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_retention import forgotten_sessions
 from tidemill.core.repair.whole_windows import left_of
 from tidemill.core.time.panes import Window
-from tidemill.core.time.times import micros, show_moment
+from tidemill.core.time.times import show_moment
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
+from tidemill.repair.aside import count_rejected, late_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.replaying import Replaying, superseded_by_backfills
 from tidemill.repair.selection import wanted_covers
@@ -45,8 +43,8 @@ class Preview:
     `left` counts, by table, the windows that keep their published rows: their state was removed, and the backfill does
     not read all of their records. `unknown` names tables that earlier batches did not publish: more of their windows
     may change than `windows` names. `late` counts by table the late rows among the records, with the stretch of their
-    windows: they count now. `rejected` counts the rejected ones, which are judged again. `asked` is how many records
-    were asked for, before the backfill was widened to whole batches; None if windows were asked for.
+    windows, if these have bounds: they count now. `rejected` counts the rejected ones, which are judged again. `asked`
+    is how many records were asked for, before the backfill was widened to whole batches; None if windows were.
     `replaying` says what is computed again of `firings`, the tables of firings; None without any.
     """
 
@@ -57,7 +55,7 @@ class Preview:
     left: Mapping[str, int]
     unknown: tuple[str, ...]
     seconds: float
-    late: Mapping[str, tuple[int, Window]]
+    late: Mapping[str, tuple[int, Window | None]]
     rejected: int
     asked: int | None = None
     replaying: Replaying | None = None
@@ -166,7 +164,6 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
     read = [c for c in covers if c.batch.folded is None]
     pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
-    late, rejected = _aside(amendment, SideOutput.LATE, ranges), _aside(amendment, SideOutput.QUARANTINE, ranges)
     firings = tuple(sink.table for sink in amendment.flow.sinks if isinstance(sink, FiringSink))
     return Preview(
         covers=covers,
@@ -176,8 +173,8 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         left=_left_of(amendment, view, job),
         unknown=tuple(sink.table for sink in amendment.windowed if _was_left_out(sink, view.position, covers)),
         seconds=batches * _A_BATCH + records / speed,
-        late=_stretches([row for row in late if row["table_name"] not in firings]),
-        rejected=len(rejected),
+        late=late_of(amendment, ranges),
+        rejected=count_rejected(amendment, ranges),
         asked=None if isinstance(wanted, OfWindows) else count(held.asked),
         replaying=held.replaying,
         firings=firings,
@@ -235,31 +232,6 @@ def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[s
         table: tuple(Window(low, last[table].last_ending_by(high).end) for low, high in each.ranges)
         for table, each in refiring.items()
     }
-
-
-def _aside(amendment: AmendmentJob, output: SideOutput, ranges: Ranges) -> list[dict[str, Any]]:
-    """What was put aside of these offsets."""
-    more = ("table_name", "window_start", "window_end") if output is SideOutput.LATE else ()
-    columns = ("topic", "partition", "offset", *more)
-    chosen = amendment.side_tables.choose(output, Selection(), columns=columns)
-    held = [r for items in ranges.values() for r in items]
-    rows = [] if chosen is None else chosen.rows.to_pylist()
-    return [row for row in rows if any(_holds(r, row) for r in held)]
-
-
-def _holds(found: OffsetRange, row: Mapping[str, Any]) -> bool:
-    place = TopicPartition(row["topic"], row["partition"])
-    return found.topic_partition == place and found.from_offset <= row["offset"] < found.until_offset
-
-
-def _stretches(late: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, Window]]:
-    """How many late rows each table has, from the start of their first window to the end of the last one."""
-    found: dict[str, tuple[int, Window]] = {}
-    for row in late:
-        start, end = micros(row["window_start"]), micros(row["window_end"])
-        number, known = found.get(row["table_name"], (0, Window(start, end)))
-        found[row["table_name"]] = number + 1, Window(min(known.start, start), max(known.end, end))
-    return found
 
 
 def _was_left_out(sink: WindowedSink, position: Position, covers: Sequence[Cover]) -> bool:

@@ -27,7 +27,8 @@ from tidemill.tables.trim import trim_log
 
 EVERY = 64
 KEEP_VERSIONS = 200
-"""Versions kept of tables that only Tidemill reads. Those of published tables are for readers: `maintain` decides."""
+"""Versions kept of tables that only Tidemill reads; of the ledger those of about 60 batches. A version is needed while
+somebody who has opened it still writes. Those of published tables are for readers: `maintain` decides."""
 
 _logger = logging.getLogger(__name__)
 

@@ -178,7 +178,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request, upstream: Upst
         for source in flow.inputs:
             # The plan decides whether a topic that was read before may be missing.
             with suppress(UnknownTopic) if source.topic in view.position.topics else nullcontext():
-                bounds[source.topic] = bounds_of(log, source.topic, view.position.topics.get(source.topic))
+                bounds[source.topic] = bounds_of(log, source.topic)
     if request.begin is not None and not view.position.topics:
         flow, bounds = begun_at(flow, bounds, request.begin)
     return plan_batch(

@@ -210,5 +210,6 @@ def _preview_json(found: Preview) -> dict[str, object]:
     }
 
 
-def _late_json(records: int, stretch: Window) -> dict[str, object]:
-    return {"records": records, "windows": [moment(stretch.start).isoformat(), moment(stretch.end).isoformat()]}
+def _late_json(records: int, stretch: Window | None) -> dict[str, object]:
+    bounds = [] if stretch is None else [moment(stretch.start).isoformat(), moment(stretch.end).isoformat()]
+    return {"records": records, "windows": bounds}

@@ -25,11 +25,12 @@ class Bitmap(Aggregate):
     """Which of the whole numbers 0 to `size` - 1 occurred: a bit for each, so it is exact and small.
 
     The value is binary: number n is bit n % 8, counted from the lowest, of byte n // 8. Spark's `bitmap_count` counts
-    the numbers, and `contains` looks for one. The value is null once a number came that no bit stands for.
+    the numbers, and `contains` looks for one. The value is null as soon as one number is outside, so filter such
+    records before. A row of state is as large as the value; give few keys a bitmap.
 
     Args:
         expression: Spark SQL over one row that gives a whole number; null is left out.
-        size: how many numbers there are, at most 4,194,304. A value has 4 KiB for each 32,768 of them, full or begun.
+        size: how many numbers there are, at most 4,194,304. A value has 4 KiB for every 32,768, rounded up.
 
     Raises:
         DeclarationError: the size is no whole number within these bounds.
@@ -80,13 +81,15 @@ class Bitmap(Aggregate):
 class BloomFilter(Aggregate):
     """A Bloom filter of the values that are not null: it knows each of them, and takes few others for one of them.
 
-    The value is binary, and is as large with one value as with all of them. `might_contain` asks it: after `items`
-    different values, of which every one is found, of others a share of about `fpp` is found, too; after more, a larger
-    one. Filters of the same arguments are equal if the same values came, in any order and any batches.
+    `might_contain` asks it. It finds every value that came. After `items` different values it also finds a share of
+    about `fpp` of all others; after more values, a larger share. Filters of the same arguments are equal if the same
+    values came, in any order and any batches. A filter is as large with one value as with all of them, and so is each
+    row of state: 120 KiB for 100,000 items. Give few keys one.
 
-    A filter has k parts of m bits, and each value sets the bit `xxhash64(value, i) mod m` of part i. After n values, a
-    value that never came is found with probability (1 - exp(-n / m)) ** k. Of the pairs that give at most `fpp` the
-    one with the fewest bits is taken, where m is a multiple of 32,768.
+    The value is binary: k parts of m bits, one after the other, with bits in the order that `Bitmap` has. Part i, from
+    0, has the bits `pmod(xxhash64(text, i), m)` of all values as texts, with Spark's `xxhash64`. After n values, one
+    that never came is found with probability (1 - exp(-n / m)) ** k. Of the pairs that give at most `fpp` the one with
+    the fewest bits is taken, where m is a multiple of 32,768.
 
     Args:
         expression: Spark SQL over one row; values count as the texts that they cast to.
@@ -114,8 +117,8 @@ class BloomFilter(Aggregate):
         parts, bitmaps = self.shape
         if parts * bitmaps > MOST_BITMAPS:
             raise DeclarationError(
-                f"BloomFilter of {self.items:,} items with an fpp of {self.fpp} needs "
-                f"{parts * bitmaps * bits.SIZE // 8:,} bytes, more than {MOST_BITMAPS * bits.SIZE // 8:,}",
+                f"BloomFilter of {self.items:,} items with an fpp of {self.fpp} needs more than "
+                f"{MOST_BITMAPS * bits.SIZE // 8:,} bytes",
                 fix='divide the values among several filters, for example key_by(part="pmod(xxhash64(user), 16)"), or '
                 "take a larger fpp",
             )
@@ -138,15 +141,16 @@ class BloomFilter(Aggregate):
         return single(bits.in_a_row(filled), bits.united("{value}", parts * bitmaps))
 
     def might_contain(self, bloom_filter: str, value: str) -> str:
-        """Spark SQL that says whether a value may have come: it is false for most that never did, and for no other.
+        """Spark SQL that says whether a value may have come: never false for one that did, and false for most others.
 
-        It gives null if the filter or the value is null, or if the filter has another length than those of this one.
-        For example, in a query that joins a table `seen` of filters:
+        It gives null if the filter or the value is null, or if the filter has another length than those of this one. A
+        filter of other `items` and `fpp` may have the same length: then the answer is wrong, and nothing says so. For
+        example, in a query that joins a table `seen` of filters:
         `BloomFilter("user", items=100_000).might_contain("seen.users", "orders.user")`.
 
         Args:
             bloom_filter: Spark SQL that gives a published value of this aggregate, with the same `items` and `fpp`.
-            value: Spark SQL that gives a value.
+            value: Spark SQL that gives a value. It is found by the text that it casts to: 5 is not 5.0.
 
         Raises:
             DeclarationError: an argument is no text.
@@ -162,7 +166,8 @@ class BloomFilter(Aggregate):
 def _bitmaps(items: int, fpp: float, parts: int) -> int:
     """How many bitmaps each of so many parts needs."""
     filled = fpp ** (1 / parts)
-    return 1 if filled == 1 else math.ceil(-items / math.log1p(-filled) / bits.SIZE)
+    needed = 0.0 if filled == 1 else -items / math.log1p(-filled) / bits.SIZE
+    return max(1, math.ceil(min(needed, MOST_BITMAPS + 1)))
 
 
 def _number(expression: str) -> str:

@@ -46,21 +46,23 @@ def check_united(where: str, one: Found, other: Found) -> None:
 
 
 def check_numbers(where: str, name: str, aggregate: agg.Aggregate, of: DataType) -> None:
-    """Refuse an aggregate of numbers, or of whole ones, whose expression has another type.
+    """Refuse an aggregate of numbers, or of whole ones, whose expression has another type; and times as texts.
 
     Raises:
-        DeclarationError: the expression is not such a number.
+        DeclarationError: the expression is not such a number, or the text of its values depends on a time zone.
     """
     if isinstance(aggregate, bitmaps.Bitmap) and not _is_whole(of):
-        lacks, wanted = "no whole number", "bigint"
+        lacks, fix = "no whole number", "convert it, for example with try_cast(... AS bigint)"
     elif isinstance(aggregate, _OF_NUMBERS) and not _is_number(of):
-        lacks, wanted = "no number", "double"
+        lacks, fix = "no number", "convert it, for example with try_cast(... AS double)"
+    elif isinstance(aggregate, bitmaps.BloomFilter) and of is Scalar.TIMESTAMP:
+        lacks, fix = "has another text in each time zone", f"write unix_micros({aggregate.expression})"
     else:
         return
     kind = type(aggregate).__name__
     raise DeclarationError(
         f"{where}: `{name}` is {kind} of `{aggregate.over[0]}`, which is {spark_type(of)} and {lacks}",
-        fix=f"convert it, for example with try_cast(... AS {wanted})",
+        fix=fix,
     )
 
 

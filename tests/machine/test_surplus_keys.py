@@ -53,7 +53,7 @@ def expected(told: Told, declared: Any, most: int) -> list[tuple[str, int, int |
     return sorted(found, key=str)
 
 
-@pytest.mark.parametrize("seed", shortened(range(8), [0, 1]))
+@pytest.mark.parametrize("seed", shortened(range(8), [0]))
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("text", BUFFERS)
 def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(

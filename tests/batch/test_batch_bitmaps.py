@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amend.conftest import an_amendment
+from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event, rows_of
 from tidemill import BloomFilter
+from tidemill.core.errors import Incompatible
 from tidemill.core.repair.selection import OfOffsets
+from tidemill.inspect.verify import Scope, verify
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill
 from tidemill.repair.rebuild import rebuild
@@ -75,3 +79,21 @@ def test_a_filter_of_100_000_keys_has_no_false_negative_and_is_the_same_bytes_af
     assert the_row(mill) == before
     list(rebuild(an_amendment(mill)))
     assert the_row(mill) == before
+    again = Mill(Project.load(tmp_path), spark, "seen")
+    assert all(found.agrees for found in verify(an_amendment(again), Scope()))
+    path = tmp_path / "pipelines" / "pipeline.py"
+    path.write_text(path.read_text().replace("items=100_000", "items=90_000"))
+    changed = Mill(Project.load(tmp_path), spark, "seen")
+    with pytest.raises(Incompatible, match="the state of seen was built by another declaration"):
+        list(verify(an_amendment(changed), Scope()))
+
+
+def test_bytes_are_told_by_their_number_and_hash_and_kept_as_base64(tmp_path: Path, spark: Any) -> None:
+    mill = a_mill(tmp_path, spark)
+    mill.feed([an_event(0, "a", 1), an_event(10_000, "b", 2)])
+    mill.run()
+    told = type_command(tmp_path, "explain", "seen", "--table", "seen")
+    assert "amounts=16,384 bytes, SHA-256 " in told.out
+    assert len(told.out) < 2_000
+    shown = type_command(tmp_path, "explain", "seen", "--table", "seen", "--json").json
+    assert base64.b64decode(shown["row"]["amounts"]) == the_row(mill)["amounts"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,7 +67,10 @@ def table(found: list[dict[str, Any]]) -> pa.Table:
 
 
 def as_json(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, default=str, ensure_ascii=False, sort_keys=True)
+    def plain(value: object) -> str:
+        return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+    return json.dumps(row, default=plain, ensure_ascii=False, sort_keys=True)
 
 
 @given(rows, rows)

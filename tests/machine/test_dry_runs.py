@@ -68,6 +68,15 @@ def test_the_dry_run_of_a_backfill_names_every_sliding_window_of_a_late_record(a
     assert "1 of these records now count in windows of sums from 2026-01-01 00:00:00 to 2026-01-01 00:00:50" in shown
 
 
+def test_the_dry_run_of_a_backfill_refuses_aggregates_that_its_state_does_not_have(mill: Mill) -> None:
+    declare(mill, 'Sum("amount")', 'Sum("amount + 1")', "pipelines/pipeline.py")
+    for more in (["--dry-run"], ["--dry-run", "--json"], []):
+        said = type_command(mill.project.folder, "backfill", "sums", "--from-offsets", "events-0:0", *more)
+        assert said.code == ExitCode.WRONG
+        assert "the state of sums was built by another declaration" in said.err
+        assert "that takes" not in said.out
+
+
 def test_the_dry_run_of_a_backfill_counts_late_records_of_totals(tmp_path: Path, tiny: None) -> None:
     mill = totals(tmp_path, NO_SPARK)
     mill.feed([an_event(5)])

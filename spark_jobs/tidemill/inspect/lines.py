@@ -5,6 +5,7 @@ The command line prints these lines, and Airflow's runs log them, so that both s
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,14 @@ def verified_lines(found: Verified) -> Iterator[str]:
 
 def row_text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
     """A row with each value as text; None if there is no such row."""
-    return None if row is None else {name: str(value) for name, value in row.items()}
+    return None if row is None else {name: value_text(value) for name, value in row.items()}
+
+
+def value_text(value: object) -> str:
+    """A value as text; of bytes, which may be many, their number and the begin of their hash."""
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes, SHA-256 {hashlib.sha256(value).hexdigest()[:12]}"
+    return str(value)
 
 
 def not_compared(found: Verified) -> str:

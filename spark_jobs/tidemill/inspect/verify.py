@@ -15,6 +15,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
+from tidemill.core.change.compatibility import check_compatibility, incompatible
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, batches_of, united
 from tidemill.core.history.past import Past
@@ -93,12 +94,12 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
 
     Raises:
         Incompatible: raised after all other tables: the present declaration gives a table another meaning, and nobody
-            has decided that.
+            has decided that, or other windows, keys or aggregates.
         OffsetsLost: the log no longer holds what was read.
         EngineError: Spark or a table failed.
     """
     view = amendment.ledger.view()
-    changed = undecided(amendment.flow, view.position)
+    changed = {*undecided(amendment.flow, view.position), *incompatible(amendment.flow, view)}
     past = amendment.ledger.past()
     covers = past.covers(view.position.slices)
     spark = Spark.of(amendment.session()) if amendment.session else project_spark(amendment.project)
@@ -116,6 +117,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
         checking = _Checking(amendment, view, spark, sink, wanted, earlier, lacking)
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
+    check_compatibility(amendment.flow, view)
     redefined(amendment.flow, view.position)
 
 

@@ -9,6 +9,7 @@ from statistics import median
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import SingleSink, WindowedSink
+from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
 from tidemill.core.history.lineage import with_superseded
@@ -154,9 +155,11 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
 
     Raises:
         AmendmentError: `backfill` would refuse.
+        Incompatible: a table has other keys, windows or aggregates than its state.
         OffsetsLost: the log no longer holds some of the offsets, and `accept_loss` is False.
     """
     view = amendment.ledger.view()
+    check_compatibility(amendment.flow, view)
     held = _held(amendment, view, wanted, accept_loss=accept_loss)
     covers, ranges, job = held.covers, held.ranges, _job_of(amendment, view, held)
     records = count(ranges)

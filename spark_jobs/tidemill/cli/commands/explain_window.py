@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from tidemill.core.protocol.codec import encode
 from tidemill.core.protocol.events import told
 from tidemill.core.repair.selection import time_of
 from tidemill.core.time.times import moment, show_clock, show_moment
+from tidemill.inspect.lines import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from tidemill.inspect.firings import Publication
     from tidemill.project.project import Project
 
+
+_SHOWN = 60
 
 _REMOVED = (
     "maintenance has removed the state of this window: which batches brought its records, and whether it fired again "
@@ -110,7 +114,13 @@ def _publication_json(found: Publication) -> dict[str, object]:
 
 
 def _texts(row: Mapping[str, object] | None) -> dict[str, object] | None:
-    return None if row is None else {n: v if isinstance(v, int | None) else str(v) for n, v in row.items()}
+    return None if row is None else {n: _json_of(v) for n, v in row.items()}
+
+
+def _json_of(value: object) -> object:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if isinstance(value, int | None) else str(value)
 
 
 def _show(pipeline: str, found: Lineage) -> None:
@@ -118,7 +128,7 @@ def _show(pipeline: str, found: Lineage) -> None:
     key = ", ".join(f"{name}={value}" for name, value in found.key.items()) or "no key"
     bounds = f"{show_moment(found.window.start)} to {show_moment(found.window.end)}" if not found.all_times else ""
     out.print("  ".join(filter(None, (found.table, bounds, printable(key)))), soft_wrap=True)
-    values = {n: show_moment(v) if isinstance(v, datetime) else v for n, v in (found.row or {}).items()}
+    values = {n: show_moment(v) if isinstance(v, datetime) else value_text(v) for n, v in (found.row or {}).items()}
     row = ", ".join(f"{name}={value}" for name, value in values.items())
     out.print(f"published now: {printable(row) or 'no row of this window and key'}", soft_wrap=True)
     slices = grid("batch", "attempt", "kind", "rows of state", "counts", "read", numbers=("batch", "attempt"))
@@ -145,7 +155,13 @@ def _changed(before: object, after: object) -> str:
     """The columns of a row that a batch changed, from two JSON texts: "cents 550 to 551"."""
     old, new = ((json.loads(str(text)) if text else None) or {} for text in (before, after))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    return ", ".join(f"{name} {old.get(name, 'nothing')} to {new.get(name, 'nothing')}" for name in names)
+    return ", ".join(f"{name} {_cut(old.get(name, 'nothing'))} to {_cut(new.get(name, 'nothing'))}" for name in names)
+
+
+def _cut(value: object) -> str:
+    """A value of a correction; of a long one, such as a Bloom filter, its begin."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
 
 
 def _show_firings(out: Console, found: Lineage) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import StatefulSink
@@ -17,18 +17,24 @@ def check_compatibility(flow: Flow, view: View) -> None:
     Raises:
         Incompatible: a table has other keys, windows or aggregates; the text names them.
     """
+    for table, changes in incompatible(flow, view).items():
+        raise Incompatible(
+            f"{flow.name}: the state of {table} was built by another declaration:\n" + "\n".join(changes),
+            fix="put the old declaration back; or build a new generation from the log, "
+            f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or give the "
+            "table another name in the declaration: the new one gets windows from now on, with "
+            f"`tidemill run {flow.name} --from-now --why TEXT`",
+        )
+
+
+def incompatible(flow: Flow, view: View) -> Mapping[str, Sequence[str]]:
+    """What has changed of each table whose windows cannot continue, as lines."""
+    found = {}
     for sink in flow.sinks:
         before = view.position.shapes.get(sink.table)
-        if not isinstance(sink, StatefulSink) or before is None or before == sink.shape:
-            continue
-        if changes := _changes(before, sink):
-            raise Incompatible(
-                f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
-                fix="put the old declaration back; or build a new generation from the log, "
-                f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or give the "
-                "table another name in the declaration: the new one gets windows from now on, with "
-                f"`tidemill run {flow.name} --from-now --why TEXT`",
-            )
+        if isinstance(sink, StatefulSink) and before is not None and (changes := _changes(before, sink)):
+            found[sink.table] = changes
+    return found
 
 
 def _changes(before: Mapping[str, str], sink: StatefulSink) -> list[str]:

@@ -26,7 +26,8 @@ class Bitmap(Aggregate):
 
     The value is binary: number n is bit n % 8, counted from the lowest, of byte n // 8. Spark's `bitmap_count` counts
     the numbers, and `contains` looks for one. The value is null as soon as one number is outside, so filter such
-    records before. A row of state is as large as the value; give few keys a bitmap.
+    records before. A row of state is as large as the value; give few keys a bitmap. In a contract, the column has
+    `logicalType: string` and `physicalType: binary`. Spark computes it, so no batch of such a table runs without.
 
     Args:
         expression: Spark SQL over one row that gives a whole number; null is left out.
@@ -61,7 +62,9 @@ class Bitmap(Aggregate):
         return f"{_number(number)} BETWEEN 0 AND {self.size - 1} AND {whole}"
 
     def contains(self, bitmap: str, number: str) -> str:
-        """Spark SQL that says whether a number is in a bitmap; null if one is null, or the bitmap of another size.
+        """Spark SQL that says whether a number is in a bitmap; null if one of the two is null.
+
+        A bitmap of another `size` gives null, or false for numbers that only one of the two sizes has a bit for.
 
         Args:
             bitmap: Spark SQL that gives a published value of this aggregate, with the same `size`.
@@ -86,14 +89,14 @@ class BloomFilter(Aggregate):
     values came, in any order and any batches. A filter is as large with one value as with all of them, and so is each
     row of state: 120 KiB for 100,000 items. Give few keys one.
 
-    The value is binary: k parts of m bits, one after the other, with bits in the order that `Bitmap` has. Part i, from
-    0, has the bits `pmod(xxhash64(text, i), m)` of all values as texts, with Spark's `xxhash64`. After n values, one
-    that never came is found with probability (1 - exp(-n / m)) ** k. Of the pairs that give at most `fpp` the one with
-    the fewest bits is taken, where m is a multiple of 32,768.
+    The value is binary, as that of `Bitmap`: k parts of m bits, one after the other, with bits in the same order. Part
+    i, from 0, has the bits `pmod(xxhash64(text, i), m)` of all values as texts, with Spark's `xxhash64`. After n
+    values, one that never came is found with probability (1 - exp(-n / m)) ** k. Of the pairs that give at most `fpp`
+    the one with the fewest bits is taken, where m is a multiple of 32,768.
 
     Args:
         expression: Spark SQL over one row; values count as the texts that they cast to.
-        items: how many different values are expected, at least 1.
+        items: how many different values are expected, at least 1. To change it later needs a rebuild.
         fpp: the false-positive probability after so many, above 0 and below 1.
 
     Raises:

@@ -94,6 +94,8 @@ def _declared(found: DataType | Foreign, shown: str) -> str:
     """How a contract says this type."""
     if isinstance(found, Decimal):
         return f"`logicalType: number` and `physicalType: {shown}`"
+    if found is Scalar.BINARY:
+        return "`logicalType: string` and `physicalType: binary`"
     words = {Scalar.LONG: "integer", Scalar.DOUBLE: "number"}
     named = words.get(found) if isinstance(found, Scalar) else None
     return f"`logicalType: {named}`" if named else f"the type {shown}"

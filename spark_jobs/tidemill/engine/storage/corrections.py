@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -24,7 +25,14 @@ CORRECTION_FIELDS = (
 )
 
 _MOMENT = pa.timestamp("us", "UTC")
-_ENCODE = json.JSONEncoder(default=str, ensure_ascii=False, sort_keys=True).encode
+
+
+def _plain(value: object) -> str:
+    """What JSON has no type for: Base64 of bytes, and others as text."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+_ENCODE = json.JSONEncoder(default=_plain, ensure_ascii=False, sort_keys=True).encode
 
 
 def corrections(  # noqa: PLR0913  what was, what is, and who changed it

@@ -32,7 +32,9 @@ def incompatible(flow: Flow, view: View) -> Mapping[str, Sequence[str]]:
     found = {}
     for sink in flow.sinks:
         before = view.position.shapes.get(sink.table)
-        if isinstance(sink, StatefulSink) and before is not None and (changes := _changes(before, sink)):
+        if not isinstance(sink, StatefulSink) or before is None or before == sink.shape:
+            continue
+        if changes := _changes(before, sink):
             found[sink.table] = changes
     return found
 

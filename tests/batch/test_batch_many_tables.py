@@ -45,7 +45,7 @@ def many(folder: Path, session: Any, tables: int, **settings: Any) -> tuple[Mill
     return mill, counted
 
 
-@pytest.mark.parametrize("together", [1, 2])
+@pytest.mark.parametrize("together", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_however_the_statement_is_divided_tables_and_accounts_are_the_same(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:

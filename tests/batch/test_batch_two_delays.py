@@ -229,9 +229,7 @@ def test_no_table_has_a_watermark_before_year_1(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize(
-    "some", [["minutes", "sessions", "firings"], pytest.param(list(KINDS), marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("some", [["minutes", "firings"], pytest.param(list(KINDS), marks=pytest.mark.long)])
 def test_spark_computes_the_same(tmp_path: Path, spark: Any, writer: str, some: list[str]) -> None:
     draw, (_, soon, final) = random.Random(3), all_three(tmp_path, some)
     both = a_mill(tmp_path / "spark", SOON, FINAL, kinds=some, session=spark, writer=writer, aggregate="spark")

@@ -95,12 +95,12 @@ def test_totals_at_an_interval_keep_a_few_rows_for_each_key(tmp_path: Path, mode
 def test_windows_of_a_key_that_take_records_in_turn_keep_a_few_rows_each(tmp_path: Path, window: str) -> None:
     told = 'trigger=Repeatedly(AfterCount(1)), accumulation="accumulating", index="nth"'
     mill = firings(tmp_path, NO_SPARK, window, trigger=told, collect=False, bounds=True, delay="1 day")
-    for number in range(60):
+    for number in range(40):
         # Two sessions are far apart; of two sliding windows each has all records.
         mill.feed([an_event(600 + 40_000 * (number % 2 if "Session" in window else 0) + number, "a", number)])
         mill.run()
     found = {row["window_start"]: row["n"] for row in sorted(mill.published(), key=lambda row: row["nth"])}
-    assert sorted(found.values()) == ([30, 30] if "Session" in window else [60, 60])
+    assert sorted(found.values()) == ([20, 20] if "Session" in window else [40, 40])
     list(maintain(mill.project, "firings", keep=timedelta(0), now=datetime.now(UTC)))
     [size] = state_sizes(mill.project, mill.project.pipeline("firings"), mill.project.ledger("firings").view().position)
     assert size.rows <= 3 * (1 + 2 * 2 * 6)

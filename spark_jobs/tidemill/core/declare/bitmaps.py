@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tidemill.core.contract.schema import DataType
 from tidemill.core.declare.aggregates import Aggregate, Triple, single
 from tidemill.core.errors import DeclarationError, shown
 from tidemill.core.given import check_text, check_whole
@@ -25,9 +26,11 @@ class Bitmap(Aggregate):
     """Which of the whole numbers 0 to `size` - 1 occurred: a bit for each, so it is exact and small.
 
     The value is binary: number n is bit n % 8, counted from the lowest, of byte n // 8. Spark's `bitmap_count` counts
-    the numbers, and `contains` looks for one. The value is null as soon as one number is outside, so filter such
-    records before. A row of state is as large as the value; give few keys a bitmap. In a contract, the column has
-    `logicalType: string` and `physicalType: binary`. Spark computes it, so no batch of such a table runs without.
+    the numbers, and `contains` looks for one. The value is null, and the audit warns, as soon as one number is outside;
+    so filter such records before.
+
+    A row of state is as large as the value; give few keys a bitmap. In a contract, the column has `logicalType: string`
+    and `physicalType: binary`. Spark computes it, so no batch of such a table runs without.
 
     Args:
         expression: Spark SQL over one row that gives a whole number; null is left out.
@@ -56,6 +59,10 @@ class Bitmap(Aggregate):
             merge={"bits": bits.united("{bits}", bitmaps), "outside": "sum({outside})"},
             finish="CASE WHEN {outside} = 0 THEN {bits} END",
         )
+
+    def overflowed(self, wanted: DataType) -> str:  # noqa: D102
+        del wanted
+        return "{outside} > 0"
 
     def _inside(self, number: str) -> str:
         whole = f"try_cast({number} AS DOUBLE) = {_number(number)}"

@@ -68,7 +68,8 @@ def _results(
     types = {f.name: spark_type(f.type) for f in contract.fields}
     for rule, times in sorted(rules.items()):
         column, _, kind = rule.rpartition(".")
-        what = f"values that do not fit {types[column]}" if kind == _FITS else f"sums beyond {types[column]}"
+        beyond = "bitmaps without a bit for a number" if types[column] == "binary" else f"sums beyond {types[column]}"
+        what = f"values that do not fit {types[column]}" if kind == _FITS else beyond
         yield CheckResult(
             table=table,
             rule=rule,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from tidemill.core.contract.contract import Check, Compare, Holds, RowCountBetwe
 from tidemill.core.contract.tolerance import Tolerance
 from tidemill.core.contract.verdict import Json
 from tidemill.core.errors import EngineError
+from tidemill.core.json_text import json_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,5 @@ def _json(value: Any) -> Json:
             return value if math.isfinite(value) else str(value)
         case dt.datetime():
             return (value.astimezone(dt.UTC) if value.tzinfo else value).isoformat().replace("+00:00", "Z")
-        case bytes():
-            return base64.b64encode(value).decode()
         case _:
-            return str(value)
+            return json_text(value)

@@ -21,7 +21,11 @@ _SHOWN = 100
 
 def shown(value: object) -> str:
     """A value that somebody gave, as errors show it: as Python writes it, and cut if it is long."""
-    text = repr(value)
+    return cut(repr(value))
+
+
+def cut(text: str) -> str:
+    """A text; of one with more than 100 characters the begin of it, and how many there are."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
 
 

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.output import console, grid, whole
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import ConfigError, printable, shown
+from tidemill.core.errors import ConfigError, cut, printable, shown
+from tidemill.core.json_text import json_text
 from tidemill.core.plan.slices import batch_ranges, show_batches
 from tidemill.core.protocol.codec import encode
 from tidemill.core.protocol.events import told
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from tidemill.inspect.firings import Publication
     from tidemill.project.project import Project
 
-
-_SHOWN = 60
 
 _REMOVED = (
     "maintenance has removed the state of this window: which batches brought its records, and whether it fired again "
@@ -114,13 +112,7 @@ def _publication_json(found: Publication) -> dict[str, object]:
 
 
 def _texts(row: Mapping[str, object] | None) -> dict[str, object] | None:
-    return None if row is None else {n: _json_of(v) for n, v in row.items()}
-
-
-def _json_of(value: object) -> object:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value if isinstance(value, int | None) else str(value)
+    return None if row is None else {n: v if isinstance(v, int | None) else json_text(v) for n, v in row.items()}
 
 
 def _show(pipeline: str, found: Lineage) -> None:
@@ -155,13 +147,8 @@ def _changed(before: object, after: object) -> str:
     """The columns of a row that a batch changed, from two JSON texts: "cents 550 to 551"."""
     old, new = ((json.loads(str(text)) if text else None) or {} for text in (before, after))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    return ", ".join(f"{name} {_cut(old.get(name, 'nothing'))} to {_cut(new.get(name, 'nothing'))}" for name in names)
-
-
-def _cut(value: object) -> str:
-    """A value of a correction; of a long one, such as a Bloom filter, its begin."""
-    text = str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+    was, now = ({name: cut(str(row.get(name, "nothing"))) for name in names} for row in (old, new))
+    return ", ".join(f"{name} {was[name]} to {now[name]}" for name in names)
 
 
 def _show_firings(out: Console, found: Lineage) -> None:

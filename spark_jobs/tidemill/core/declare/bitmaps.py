@@ -50,7 +50,7 @@ class Bitmap(Aggregate):
     @property
     def triple(self) -> Triple:  # noqa: D102
         value, inside = _number(self.expression), self._inside(self.expression)
-        bitmaps = -(-self.size // bits.SIZE)
+        bitmaps = self._bitmaps
         return Triple(
             partial={
                 "bits": bits.in_a_row([bits.filled(inside, value, part, bitmaps) for part in range(bitmaps)]),
@@ -63,6 +63,10 @@ class Bitmap(Aggregate):
     def overflowed(self, wanted: DataType) -> str:  # noqa: D102
         del wanted
         return "{outside} > 0"
+
+    @property
+    def _bitmaps(self) -> int:
+        return -(-self.size // bits.SIZE)
 
     def _inside(self, number: str) -> str:
         whole = f"try_cast({number} AS DOUBLE) = {_number(number)}"
@@ -84,7 +88,7 @@ class Bitmap(Aggregate):
         check_text(number, "the number of Bitmap.contains", '"user"')
         inside = self._inside(number)
         found = f"coalesce({inside}, false) AND {bits.is_set(bitmap, f'if({inside}, {_number(number)}, 0L)')}"
-        return bits.asked(bitmap, -(-self.size // bits.SIZE), number, found)
+        return bits.asked(bitmap, self._bitmaps, number, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,6 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.json_text import json_text
 from tidemill.tables.arrow_types import arrow_schema
 
 CORRECTION_FIELDS = (
@@ -25,14 +25,7 @@ CORRECTION_FIELDS = (
 )
 
 _MOMENT = pa.timestamp("us", "UTC")
-
-
-def _plain(value: object) -> str:
-    """What JSON has no type for: Base64 of bytes, and others as text."""
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
-
-
-_ENCODE = json.JSONEncoder(default=_plain, ensure_ascii=False, sort_keys=True).encode
+_ENCODE = json.JSONEncoder(default=json_text, ensure_ascii=False, sort_keys=True).encode
 
 
 def corrections(  # noqa: PLR0913  what was, what is, and who changed it

@@ -15,8 +15,7 @@ from support.short_forms import shortened
 from support.ways import WAYS
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import DeclarationError
-from tidemill.engine import native_aggregation
-from tidemill.engine.aggregate import native_plan
+from tidemill.engine.aggregate import native_plan, native_reading
 from tidemill.engine.aggregate.native_plan import left_to_spark_sql
 from tidemill.engine.read import parts, segments
 from tidemill.engine.read.decode import json_layouts
@@ -78,10 +77,8 @@ def test_all_that_aggregate_give_the_same(
         # In this process, records that are alike are read by a pattern, however few they are.
         monkeypatch.setattr(json_layouts, "FEWEST", 2)
     found: list[Any] = []
-    original = native_aggregation.found_natively
-    monkeypatch.setattr(
-        native_aggregation, "found_natively", lambda *given: found.append(original(*given)) or found[-1]
-    )
+    original = native_reading.found_natively
+    monkeypatch.setattr(native_reading, "found_natively", lambda *given: found.append(original(*given)) or found[-1])
     here, workers, there = (a_mill(tmp_path, spark, seed, way) for way in WAYS)
     assert left_to_spark_sql(here.project.pipeline("drawn")) == ""
     mine = [run_all(mill, seed) for mill in (here, workers)]

@@ -11,7 +11,7 @@ from support.projects import NO_SPARK, an_event, sums
 from tidemill.run import batch
 
 
-def test_row_41_a_fast_partition_waits_until_the_slow_one_has_come_near(
+def test_a_fast_partition_waits_until_the_slow_one_has_come_near(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
@@ -26,6 +26,6 @@ def test_row_41_a_fast_partition_waits_until_the_slow_one_has_come_near(
         at = mill.run(limit=2).position.topics["events"].offsets
         offsets.append((at[0], at[1]))
         if len(offsets) == 2:
-            # Partition 0 has come to second 42, partition 1 to second 5.
+            # The next event of partition 0 is at second 42, and partition 1 has come to second 5.
             mill.feed([an_event(40, "b")], partition=1)
-    assert offsets == [(1, 1), (2, 2), (2, 3), (3, 3)]
+    assert offsets == [(1, 1), (1, 2), (2, 3), (3, 3)]

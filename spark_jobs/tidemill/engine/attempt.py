@@ -26,6 +26,7 @@ from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_plan import nothing_here
+from tidemill.engine.aggregate.native_reading import NativeReading
 from tidemill.engine.aggregate.native_types import checked_natively
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
@@ -141,9 +142,8 @@ class Attempt:
     def _aggregate(self, read: Read) -> Aggregated:
         if self.aggregate_by != "auto":
             return self._in_spark(read)
-        native = NativeAggregation(
-            self.flow, self.writers, self.slices, self.firings, self.driver_records, self.fetched
-        )
+        reading = NativeReading(self.writers, self.driver_records, self.fetched)
+        native = NativeAggregation(self.flow, reading, self.slices, self.firings)
         read = native.held(read)
         return native.over(read) or self._in_spark(read)
 

@@ -16,6 +16,7 @@ from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.selection import never_read
 from tidemill.run.claiming import Request, next_plan
+from tidemill.run.looking import look_of
 from tidemill.run.sources import upstream_of
 
 
@@ -33,14 +34,15 @@ def declare_gone(amendment: AmendmentJob, places: Collection[TopicPartition]) ->
         wanted = _still_wanted(amendment, view, places)
         if not wanted:
             return None
+        project, log = amendment.project, amendment.project.log()
         request = Request(
             executor=this_process(amendment.identity),
             clock=datetime.now(UTC),
-            limit=amendment.project.limit(amendment.most),
+            limit=project.limit(amendment.most),
             gone=tuple(Gone(place=tp, by=amendment.reason.by, why=amendment.reason.why) for tp in wanted),
+            look=look_of(project, log),
         )
-        project = amendment.project
-        return next_plan(project.pipeline(amendment.pipeline), project.log(), view, request, upstream_of(project))
+        return next_plan(project.pipeline(amendment.pipeline), log, view, request, upstream_of(project))
 
     return amendment.until_done(plan)
 

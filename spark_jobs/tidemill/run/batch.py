@@ -53,6 +53,7 @@ from tidemill.run.blame import rules_named
 from tidemill.run.claiming import Claim, Request, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.histories import histories
+from tidemill.run.looking import look_of
 from tidemill.run.sending import send
 from tidemill.run.sessions import Opens, project_spark, renewing
 from tidemill.run.sources import Sources, upstream_of
@@ -96,6 +97,7 @@ def run_batch(
     sources, uris = Sources(log, project.side_tables(name), upstream_of(project)), project.uris(name)
     timed = Stopwatch(watcher=request.watcher)
     spark = Spark.later(partial(_start, project, name, session, timed))
+    request = replace(request, look=look_of(project, log, spark))
     accept = partial(_check_types, project, spark, flow, uris)
     with project.lease(name, flow.spec.takeover_after) as lease:
         with timed.step("claim"):

@@ -16,6 +16,7 @@ from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged, UnknownTopic
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Scan
+from tidemill.core.plan.alignment import Look
 from tidemill.core.plan.amendments import Reason, Redefined, Repair
 from tidemill.core.plan.generation_start import begun_at
 from tidemill.core.plan.plan import BatchPlan
@@ -44,7 +45,6 @@ Accept = Callable[[View], None]
 
 _RACES = 5
 
-
 Planner = Callable[[View], BatchPlan | None]
 """Returns the plan that follows the ledger's view, or None if there is nothing to do."""
 
@@ -65,7 +65,8 @@ class Request:
     first offsets of a pipeline that has read nothing yet; partitions it leaves out begin at their start, and without
     `begin` the declaration decides. Partitions in `silent` no longer hold the watermark back once they are read.
     Partitions in `gone` are left out from now on. `from_now` is a person's decision that a change in the meaning of
-    numbers applies from the next batch on. `watcher` is told how far the batch is.
+    numbers applies from the next batch on. `look` reads records that a plan may leave
+    out because of `max_drift`. `watcher` is told how far the batch is.
     """
 
     executor: Executor
@@ -77,6 +78,7 @@ class Request:
     silent: Collection[TopicPartition] = ()
     gone: tuple[Gone, ...] = ()
     from_now: Reason | None = None
+    look: Look | None = None
     watcher: Watcher = field(default_factory=Watcher)
 
 
@@ -193,6 +195,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request, upstream: Upst
         gone=request.gone,
         redefined=change,
         told={source.topic: told[source.name] for source in flow.inputs if source.name in told},
+        look=request.look,
     )
 
 

@@ -97,8 +97,14 @@ def _next(
 
     if view.open_batch is not None:
         return view.open_batch, view.open_batch.plan
-    request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
-    return None, next_plan(flow, project.log(), view, request, upstream_of(project))
+    log, look = project.log(), None
+    if flow.spec.max_drift is not None:
+        from tidemill.run.looking import look_of
+
+        look = look_of(project, log)
+    clock, most = datetime.now(UTC), project.limit(limit)
+    request = Request(executor=this_process(), clock=clock, limit=most, drain=drain, look=look)
+    return None, next_plan(flow, log, view, request, upstream_of(project))
 
 
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:

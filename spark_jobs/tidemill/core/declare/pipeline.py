@@ -53,8 +53,9 @@ class Pipeline:
             "at_most_once", which never reads again what a failed attempt had begun to read.
         on_loss: what happens when retention deleted records before they were read: "refuse" runs no batch, "skip" goes
             on after them and records which they were.
-        max_drift: a batch reads nothing of a partition whose watermark is further ahead of the slowest one's, so that a
-            fast input does not fill state while a slow one catches up. None: every partition is read as it comes.
+        max_drift: a batch ends before the first record that would put the watermark of its partition further ahead of
+            the slowest one's, so that a fast input does not fill state while a slow one catches up. None: every
+            partition is read as it comes.
 
     Raises:
         DeclarationError: a name, a duration or a choice is not valid; or, at the end of the block, a stream leads

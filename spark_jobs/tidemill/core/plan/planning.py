@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -13,7 +13,7 @@ from tidemill.core.errors import TopicRecreated
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.alignment import aligned
+from tidemill.core.plan.alignment import Alignment, Look, Ranges, planned_near
 from tidemill.core.plan.amendments import Redefined
 from tidemill.core.plan.lost_offsets import missing_of, rest_of, skipped_of
 from tidemill.core.plan.plan import BatchPlan
@@ -49,12 +49,14 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     gone: tuple[Gone, ...] = (),
     redefined: Redefined | None = None,
     told: Mapping[str, int] | None = None,
+    look: Look | None = None,
 ) -> BatchPlan | None:
     """The next batch, or None when there is nothing to do.
 
     Partitions in `silent` count as idle as soon as all their records are read. `bounds` has no entry for topics that do
     not exist. `gone` are partitions that somebody declares gone with this plan. `told` has the watermarks of pipelines
-    that send the records of a topic, by topic, from before the log was asked.
+    that send the records of a topic, by topic, from before the log was asked. `look` reads records where partitions may
+    not be too far ahead of each other; without it, only those that are too far ahead already give nothing.
 
     There is something to do when the log has records beyond the position, when an idle partition lets the watermark
     move, when the clock of a table of firings is due, when the input is drained and windows are open, when partitions
@@ -69,33 +71,42 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     shown = {topic: found.partitions for topic, found in bounds.items()}
     missing = missing_of(flow, position, shown, (*(position.gone or ()), *gone))
     backlog = _backlogs(flow, position, bounds)
-    # What is drained has come to its end: nothing has to wait.
-    readable = backlog if drain else aligned(flow, position, backlog, clock=micros(clock))
-    taken = _taken(readable, limit)
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
     judged = partial(_topic_plan, clock=micros(clock), idle_timeout=timeout, silent=silent)
-    topics = {
-        topic: judged(position.topics.get(topic), bounds[topic], ranges, told=(told or {}).get(topic))
-        for topic, ranges in taken.items()
-    }
-    at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
-    plan = BatchPlan(
+
+    live = Live(
+        topics={},
+        skipped=skipped_of(position, shown) or None,
+        missing=missing or None,
+        gone=gone or None,
+        redefined=redefined,
+    )
+
+    def planned(readable: Ranges) -> BatchPlan:
+        topics = {
+            topic: judged(position.topics.get(topic), bounds[topic], ranges, told=(told or {}).get(topic))
+            for topic, ranges in _taken(readable, limit).items()
+        }
+        at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
+        drains = drain and at_end and position.watermark < END
+        return _plan(flow, position, batch_id, clock, replace(live, topics=topics, drain=drains))
+
+    # What is drained has come to its end: nothing has to wait.
+    aligned = None if drain else Alignment.of(flow, position, backlog, clock=clock)
+    plan = planned(backlog) if aligned is None else planned_near(aligned, planned, look)
+    return plan if plan.records or gone or redefined or _moves(flow, plan) else None
+
+
+def _plan(flow: Flow, position: Position, batch_id: int, clock: datetime, live: Live) -> BatchPlan:
+    return BatchPlan(
         pipeline=flow.key,
         batch_id=batch_id,
         clock=clock,
         position=position,
         logical_hash=flow.logical_hash,
-        work=Live(
-            topics=topics,
-            drain=drain and at_end and position.watermark < END,
-            skipped=skipped_of(position, shown) or None,
-            missing=missing or None,
-            gone=gone or None,
-            redefined=redefined,
-        ),
+        work=live,
         semantics=SEMANTICS,
     )
-    return plan if plan.records or gone or redefined or _moves(flow, plan) else None
 
 
 def _moves(flow: Flow, plan: BatchPlan) -> bool:
@@ -111,15 +122,13 @@ def _moves(flow: Flow, plan: BatchPlan) -> bool:
     return begins or closer or after > position.watermark
 
 
-def _backlogs(
-    flow: Flow, position: Position, bounds: Mapping[str, TopicBounds]
-) -> Mapping[str, tuple[OffsetRange, ...]]:
+def _backlogs(flow: Flow, position: Position, bounds: Mapping[str, TopicBounds]) -> Ranges:
     """All offsets beyond the position, by topic: one range for each partition, some of them empty."""
     there = [i for i in flow.inputs if i.topic in bounds]
     return {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in there}
 
 
-def _taken(backlog: Mapping[str, tuple[OffsetRange, ...]], limit: ReadLimit) -> dict[str, tuple[OffsetRange, ...]]:
+def _taken(backlog: Ranges, limit: ReadLimit) -> Ranges:
     """The offsets that the batch reads."""
     taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
     return {topic: tuple(next(taken) for _ in ranges) for topic, ranges in backlog.items()}

@@ -61,7 +61,8 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     """Every boundary that a live batch of this pipeline can have: the reads, then the writes, each in order."""
     tables = [s.table for s in flow.sinks]
     stateful = [s.table for s in flow.sinks if isinstance(s, StatefulSink)]
-    reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
+    reads = list(_READS if flow.spec.max_drift is None else (*_READS, "look"))
+    reads += [*(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
     reads += [*(f"panes:{t}" for t in stateful), "side_outputs"]
     merged = [s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead]
     writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in stateful), *(f"merged:{t}" for t in merged)]

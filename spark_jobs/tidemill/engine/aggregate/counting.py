@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -20,7 +21,7 @@ from tidemill.engine.aggregate.branches import Branch
 from tidemill.engine.aggregate.side_outputs import held_rows, late_of, rejected_of
 from tidemill.engine.read.typed_rows import MARK
 
-GREATEST = ("time_", "mark_")
+GREATEST = ("time_", "mark_", "before_")
 _PARTLY = "partly_"
 _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
@@ -29,16 +30,17 @@ _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 class Counts:
     """The counts of one pass over one input.
 
-    `reached` says how far accepted rows came. `late_rows` counts a row once for each sink
-    that refused it; `refused_windows` counts windows that refused a row which other windows took, and `refusals` such
-    rows by published table and number of these windows. `stray_blocks` is a
-    bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of
-    severity warning that accepted rows break, each with the number of those rows. `rejected` and `late` are rows
+    `reached` says how far accepted rows came, `too_far` where the first one beyond a bound is. `late_rows` counts a row
+    once for each sink that refused it; `refused_windows` counts windows that refused a row which other windows took,
+    and `refusals` such rows by published table and number of these windows. `stray_blocks` is a bitmap of the blocks
+    (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of severity warning that
+    accepted rows break, each with the number of those rows. `rejected` and `late` are rows
     (`tidemill.engine.aggregate.side_outputs`), as far as the pass could bring them back.
     """
 
     account: Account
     reached: Reached = field(default_factory=dict)
+    too_far: Mapping[TopicPartition, int] = field(default_factory=dict)
     refused_windows: int = 0
     refusals: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     late_rows: int = 0
@@ -63,10 +65,20 @@ def refusals_of(told: Iterable[tuple[str, int, int]]) -> Mapping[str, Mapping[in
 
 
 class Counter:
-    """Counts the rows of one input as they pass; `result` is complete once an action has run over all of them."""
+    """Counts the rows of one input as they pass; `result` is complete once an action has run over all of them.
 
-    def __init__(self, source: Input, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
+    `bounds` are event times or marks of partitions: the first accepted row beyond them is looked for.
+    """
+
+    def __init__(
+        self,
+        source: Input,
+        partitions: Sequence[int],
+        branches: Sequence[Branch],
+        bounds: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self.source, self._partitions, self._branches = source, tuple(partitions), tuple(branches)
+        self.bounds = bounds
         self._marked = source.watermark is not None
         self._warnings, self._held = warning_bits(source.contract.row_rules), held_rows(source, branches)
         self._observation = Observation(f"tidemill {source.topic}")
@@ -122,7 +134,16 @@ class Counter:
             "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches) or '0L'})",
             **self._greatest("time", "_time"),
             **(self._greatest("mark", MARK) if self._marked else {}),
+            **self._nearest,
             **warned,
+        }
+
+    @property
+    def _nearest(self) -> dict[str, str]:
+        far = MARK if self._marked else "_time"
+        return {
+            f"before_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} AND {far} > {bound}L THEN -_offset END)"
+            for p, bound in self.bounds.items()
         }
 
     def _greatest(self, name: str, column: str) -> dict[str, str]:
@@ -154,6 +175,11 @@ class Counter:
         return Counts(
             account=account,
             reached=self._reached(found),
+            too_far={
+                TopicPartition(self.source.topic, p): -at
+                for p in self.bounds
+                if (at := found[f"before_{p}"]) is not None
+            },
             refused_windows=found["refused"] or 0,
             late_rows=found["refusals"] or 0,
             stray_blocks=stray_blocks,

@@ -118,6 +118,11 @@ class Stream:
         """All rows, counted by the first action over all of them."""
         return self.counter.attach(self._rows(self.decode)) if self.cached is None else self.cached
 
+    @property
+    def rows(self) -> DataFrame:
+        """All rows; nothing counts them."""
+        return self._rows(self.decode)
+
     def side_outputs(self, counts: Counts) -> DataFrame:
         """Rows that include all rejected and late ones, with the values of their records."""
         return self._rows(replace(self.decode, only=counts.stray_blocks))

@@ -145,8 +145,11 @@ def native_pass(  # noqa: PLR0913  what it reads, and where it runs
     if of_rows and not here:
         raise LeftToSpark(f"{of_rows[0].sink.table}: rows are published one by one, or their order counts")
     source = counter.source
-    own = dict.fromkeys([*_COUNTED, *([MARK] if source.watermark is not None else []), *(HIDDEN if of_rows else ())])
-    wanted = [*own, *_columns(branches)]
+    told = [MARK] if source.watermark is not None else []
+    wanted = [
+        *dict.fromkeys([*_COUNTED, *told, *(["_offset"] if counter.bounds else []), *(HIDDEN if of_rows else ())]),
+        *_columns(branches),
+    ]
     *first, last = statements
     branched = _one_after_another([*first, select(map(quoted, wanted), last)], tuple(schema_fields(decode.schema)))
     there = branched[-1].output

@@ -21,7 +21,7 @@ from tidemill.core.protocol.failpoints import Injected
 from tidemill.core.repair.selection import OfOffsets, windows_of
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
-from tidemill.engine.publish.firings import Firings
+from tidemill.engine.publish.kept_reader import KeptReader
 from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
@@ -222,16 +222,16 @@ def test_state_that_maintenance_removes_while_a_backfill_begins_is_never_taken_f
 ) -> None:
     monkeypatch.setattr(maintenance, "AT_LEAST", 1)
     mill = a_mill(tmp_path, *range(1, 12), window="TumblingBuffer(CountPolicy(4))")
-    before, read = sums(mill), Firings._read
+    before, read = sums(mill), KeptReader.of
     list(fold(an_amendment(mill), Folding(group=4, overlap=0.1, groups=1)))
 
-    def just_before(self: Firings, *of: Any) -> Any:
+    def just_before(self: KeptReader, *of: Any) -> Any:
         # It had read the ledger before the backfill was planned.
         monkeypatch.setattr(maintenance._Kept, "replays", False)
         list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC) + timedelta(days=1)))
         return read(self, *of)
 
-    monkeypatch.setattr(Firings, "_read", just_before)
+    monkeypatch.setattr(KeptReader, "of", just_before)
     with pytest.raises(EngineError, match="maintenance has removed what keys kept before batch 4 since batch 14"):
         done(backfill(an_amendment(mill), since(4)))
     assert sums(mill) == before

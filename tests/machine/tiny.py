@@ -298,6 +298,21 @@ class TinyAttempt(Attempt):
                 pass
         return super().aggregate(read)
 
+    def _of_same_keys(self, sink: FiringSink, taken: list[Row]) -> list[Row]:
+        """All records of the keys of these, which a repair folds again."""
+        assert self.again is not None
+        keys = {key_of(sink, row.user) for row in taken}
+        self.firings.touch(sink, pa.table({"user": [row.user for row in taken]}))
+        aside = {tuple(row.values()) for row in self.again.aside[sink.table].to_pylist()}
+        found = []
+        for source in self.flow.inputs:
+            [rule] = source.contract.row_rules
+            maximum, scan = int(re.findall(r"\d+", rule.predicate)[-1]), self.again.scans.get(source.topic)
+            rows = [decoded(r, maximum) for r in read_records(scan)] if scan else []
+            good = [r for r in rows if not r.error and r.user != left_out(sink, source.name)]
+            found += [r for r in good if key_of(sink, r.user) in keys and place_of(r) not in aside]
+        return [row for row in found if not self._is_late_for_firings(sink, row)]
+
     def count(self, read: Read) -> dict[str, Counts]:
         """What became of the records."""
         return {source.topic: self._counts(source.topic) for source in self.flow.inputs}
@@ -320,7 +335,8 @@ class TinyAttempt(Attempt):
     def job(self, read: Read, sink: Any, without: Any = None) -> Any:
         """Rows of state."""
         if isinstance(sink, FiringSink):
-            return pieces(sink, self.taken[sink.table], self.firings)
+            taken = self.taken[sink.table]
+            return pieces(sink, self._of_same_keys(sink, taken) if self.again and taken else taken, self.firings)
         sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * len(sink.aggregates))
         for row in self.taken[sink.table]:
             found = sums[(sink.window.panes.pane_of(row.time), *key_of(sink, row.user))]

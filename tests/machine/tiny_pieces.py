@@ -26,7 +26,9 @@ def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table
     fields = [*places, ("user", pa.string()), ("amount", LONG), ("_value", LONG), ("_marker", pa.bool_())]
     table = pa.Table.from_pylist(rows, pa.schema([*fields, ("_kept", pa.string())]))
     if kept is not None:
-        old = kept.keys.filter(kept.keys["_kept"].is_valid()).select([*sink.keys, "_kept"])
+        old = firings.touched.get(sink.table)
+        old = kept.keys if old is None else kept.keys.take(pa.array(with_key_of(kept.keys, old, sink.keys)))
+        old = old.filter(old["_kept"].is_valid()).select([*sink.keys, "_kept"])
         if firings.folds_apart(sink):
             old = old.take(pa.array(with_key_of(old, table, sink.keys)))
         table = pa.concat_tables([table, old], promote_options="permissive")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cached_property, partial
 from typing import ClassVar, assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -21,16 +21,16 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.epochs import History
-from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.input_stream import Stream, entering
 from tidemill.engine.aggregate.native_plan import nothing_here
 from tidemill.engine.aggregate.native_reading import NativeReading
 from tidemill.engine.aggregate.native_types import checked_natively
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.aggregating import Aggregating
+from tidemill.engine.key_replay import Again, KeyReplay
 from tidemill.engine.native_aggregation import NativeAggregation
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.firings import Firings
@@ -58,8 +58,9 @@ class Attempt:
     `scans` has the topics with records to read; `fetched` may bring those of a scan into memory. `diverted` is the
     reason to reject every record, if there is one. If `given_up`, the attempt reads nothing: an earlier attempt may
     have read the records, and each may count at most once. `before_job` is called before each job of Spark. `histories`
-    has the batches to fold again, for each table of firings that the plan computes anew. `aggregate_by` is the setting
-    `aggregate`; batches of up to `driver_records` records need no Spark.
+    has the batches to fold again, for each table of firings that the plan computes anew; in a repair, `again` has what
+    the log holds of them. `aggregate_by` is the setting `aggregate`; batches of up to `driver_records` records need no
+    Spark.
     """
 
     merging: ClassVar[type[Windows]] = Windows
@@ -80,6 +81,7 @@ class Attempt:
     fetched: Callable[[Scan], Scan] = lambda scan: scan
     before_job: Callable[[], None] = lambda: None
     histories: Mapping[str, History] = field(default_factory=dict)
+    again: Again | None = None
 
     def __post_init__(self) -> None:
         self.expected = ExpectedVersions(plan=self.plan, attempt=self.number)
@@ -142,13 +144,12 @@ class Attempt:
     def _aggregate(self, read: Read) -> Aggregated:
         if self.aggregate_by != "auto":
             return self._in_spark(read)
-        reading = NativeReading(self.writers, self.driver_records, self.fetched)
-        native = NativeAggregation(self.flow, reading, self.slices, self.firings)
+        native = NativeAggregation(self.flow, self._reading, self.slices, self.firings, self.key_replay)
         read = native.held(read)
         return native.over(read) or self._in_spark(read)
 
     def _in_spark(self, read: Read) -> Aggregated:
-        read = read.kept(self.flow, self.writers.spark)
+        read = read.kept(self.flow, self.writers.spark, often=self.again is not None)
         for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
@@ -172,7 +173,7 @@ class Attempt:
 
         `without` has the records to leave out, by `_topic`, `_partition` and `_offset`.
         """
-        rows = self.rows(read, sink, without)
+        rows = entering(read.streams, sink, without)
         match sink:
             case _ if rows is None:
                 return None
@@ -182,20 +183,20 @@ class Attempt:
             case WindowedSink():
                 return partial_aggregates(rows, sink)
             case FiringSink():
+                rows = rows if self.key_replay is None else self.key_replay.frame(sink, rows)
                 return self.firings.job(sink, rows, self.firings.kept(sink))
             case _:
                 assert_never(sink)
 
-    def rows(self, read: Read, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
-        """The rows that enter a sink; None when no record leads to it. `without` is that of `job`."""
-        streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in read.streams]
-        parts = [unpack(frame, branches) for frame, branches in streams if branches]
-        if not parts:
-            return None
-        rows = reduce(DataFrame.unionByName, parts)
-        if without is not None:
-            rows = rows.join(without, ["_topic", "_partition", "_offset"], "left_anti")
-        return rows
+    @cached_property
+    def key_replay(self) -> KeyReplay | None:
+        """What finds the records of the keys of a repair; None where nothing is replayed."""
+        of = partial(KeyReplay, self.firings, reading=self._reading, natively=self.aggregate_by == "auto")
+        return None if self.again is None else of(again=self.again)
+
+    @property
+    def _reading(self) -> NativeReading:
+        return NativeReading(self.writers, self.driver_records, self.fetched)
 
     def count(self, read: Read) -> Mapping[str, Counts]:
         """The counts of the pass, by topic, after its jobs have run; topics without records have empty counts."""
@@ -213,7 +214,7 @@ class Attempt:
                 staged = timed(staged, sink, self.plan, position)
             if isinstance(sink, StatefulSink):
                 staged = staged.stamped(own_values(self.plan))
-            rows.append(SinkRows(sink, staged, fired.gone))
+            rows.append(SinkRows(sink, staged, fired.gone, self.firings.touched.get(sink.table)))
         open_since = {sink.table: fired.open_since for sink, fired in fires if fired.open_since is not None}
         unfit = (*windows.unfit, *self.firings.results.unfit)
         return Staged(tuple(rows), unfit, open_since, self.firings.noted)
@@ -274,7 +275,8 @@ class Attempt:
                 reasons = put_aside(self.publisher, self.side_outputs(found), self._job_done(found))
                 by_table = {item.sink.table: item for item in staged.rows}
                 for sink in self.flow.sinks:
-                    self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
+                    item, keys = by_table.get(sink.table), self.firings.touched.get(sink.table)
+                    self.publisher.publish(sink, item, self._job_done(found), keys)
             case _:
                 assert_never(self.plan.work)
         if self.given_up:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
@@ -15,6 +17,7 @@ from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.native_found import NativeFound
 from tidemill.engine.aggregate.native_reading import NativeReading
 from tidemill.engine.aggregating import Aggregating
+from tidemill.engine.key_replay import KeyReplay
 from tidemill.engine.publish.firings import Firings
 from tidemill.engine.slice_writer import SliceWriter
 from tidemill.engine.steps import Aggregated, Read
@@ -25,13 +28,14 @@ from tidemill.engine.storage.staged_rows import StagedRows
 class NativeAggregation:
     """The pass over the records of a batch, whose state goes to `slices`; `firings` folds what is ordered.
 
-    `reading` says where.
+    `reading` says where; `key_replay` finds what a repair folds again.
     """
 
     flow: Flow
     reading: NativeReading
     slices: SliceWriter
     firings: Firings
+    key_replay: KeyReplay | None = None
 
     def held(self, read: Read) -> Read:
         """The same records; those that may be read only once are in memory if this process will read them."""
@@ -65,8 +69,13 @@ class NativeAggregation:
             rows = found.rows[sink.table]
             if not isinstance(sink, FiringSink):
                 staged[sink.table] = self.reading.writers.taken(rows)
-            elif (folded := self.firings.folded_here(sink, rows)) is not None:
+            elif (folded := self._folded(sink, rows)) is not None:
                 staged[sink.table] = self.reading.writers.in_driver(folded)
             else:
                 return None
         return staged
+
+    def _folded(self, sink: FiringSink, rows: pa.Table) -> pa.Table | None:
+        """These rows, folded; in a repair that replays, all rows of their keys. None if Spark has to do it."""
+        again = rows if self.key_replay is None else self.key_replay.here(sink, rows)
+        return None if again is None else self.firings.folded_here(sink, again)

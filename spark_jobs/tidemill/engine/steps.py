@@ -27,9 +27,9 @@ class Read:
 
     streams: tuple[Stream, ...] = ()
 
-    def kept(self, flow: Flow, writer: SparkWriter) -> Read:
-        """The same rows, cached if several jobs of Spark read them."""
-        once = len(flow.sinks) == 1 and all(len(stream.branches) == 1 for stream in self.streams)
+    def kept(self, flow: Flow, writer: SparkWriter, *, often: bool = False) -> Read:
+        """The same rows, cached if several jobs of Spark read them, as it is known of those that are read `often`."""
+        once = not often and len(flow.sinks) == 1 and all(len(stream.branches) == 1 for stream in self.streams)
         return self if once else Read(tuple(stream.kept(writer) for stream in self.streams))
 
 

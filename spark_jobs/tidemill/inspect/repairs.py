@@ -10,7 +10,6 @@ from tidemill.core.counts import many
 from tidemill.core.plan.amendments import SideOutput
 
 if TYPE_CHECKING:
-    from tidemill.core.bind.flow import Flow
     from tidemill.core.repair.side_outputs import Selection
     from tidemill.repair.job import AmendmentJob
 
@@ -39,7 +38,7 @@ def repair_lines(amendment: AmendmentJob, output: SideOutput, wanted: Selection)
     chosen = amendment.side_tables.choose(output, wanted, columns=_columns(output))
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
     yield f"takes     {many(first.total, 'record')}, in {many(batches, 'batch')}, live ones in between"
-    if note := about_firings(amendment.flow, output, wanted):
+    if note := about_firings(amendment, output, wanted):
         yield f"          {note}"
     for row in first.chosen.rows.to_pylist():
         yield f"          {_line(output, row)}"
@@ -47,13 +46,29 @@ def repair_lines(amendment: AmendmentJob, output: SideOutput, wanted: Selection)
         yield f"          and {first.total - _SHOWN:,} more"
 
 
-def about_firings(flow: Flow, output: SideOutput, wanted: Selection) -> str | None:
-    """What becomes of late records of tables of firings, if the repair may take some; None if it takes none."""
-    ordered = (sink.table for sink in flow.sinks if isinstance(sink, FiringSink))
-    named = [table for table in ordered if wanted.table in (None, table)]
-    if output is not SideOutput.LATE or not named:
+def about_firings(amendment: AmendmentJob, output: SideOutput, wanted: Selection) -> str | None:
+    """What a repair of these records does to tables of firings; None if it takes no record of one."""
+    from tidemill.core.plan.amendments import Repair
+    from tidemill.repair.replaying_keys import CountsNow, replay_of_keys
+
+    ordered = [sink.table for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
+    tables = [table for table in ordered if output is not SideOutput.LATE or wanted.table in {None, table}]
+    chosen = amendment.side_tables.choose(output, wanted, columns=_columns(output))
+    if not tables or chosen is None or not chosen.rows.num_rows:
         return None
-    return f"records of {', '.join(named)} count only in windows that still take records; the others stay late"
+    asked = Repair(source=output, version=chosen.version, batches=chosen.batches, reason=amendment.reason)
+    named = ", ".join(tables)
+    stays = "; records of closed windows stay late" if output is SideOutput.LATE else ""
+    try:
+        replay = replay_of_keys(amendment, amendment.ledger.view(), asked, chosen.ranges)
+    except CountsNow as why:
+        return f"in {named}, they count after all records that their keys have read so far, because {why}{stays}"
+    if replay is None:
+        return None
+    return (
+        f"in {named}, all records of their keys since batch {replay.since} are read again, and the firings of these "
+        f"keys since then are replaced{stays}"
+    )
 
 
 def _columns(output: SideOutput) -> tuple[str, ...]:

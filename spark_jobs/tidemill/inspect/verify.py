@@ -30,6 +30,7 @@ from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.epochs import History
+from tidemill.engine.aggregate.input_stream import entering
 from tidemill.engine.aggregate.window_sql import merged_windows
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
@@ -200,7 +201,7 @@ class _Checking:
         sink = attempt.flow.sinks[0]
         if not isinstance(sink, FiringSink):
             return attempt.job(read, sink, without=self._aside())
-        rows = attempt.rows(read, sink, without=self._aside())
+        rows = entering(read.streams, sink, self._aside())
         history = History.of(turns_of(self.amendment.ledger), sink.table)
         found = None if rows is None else attempt.firings.again(sink, rows, history)
         return None if found is None else attempt.writers.frame([found])

@@ -23,6 +23,7 @@ from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Rewind
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.plan.work import replay_of
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import OpenBatch
@@ -109,9 +110,8 @@ class _Kept:
 
     @property
     def replays(self) -> bool:
-        """Whether a backfill of firings is open, which begins with slices that may be superseded."""
-        job = None if self.opened is None else self.opened.plan.job
-        return job is not None and job.replay is not None
+        """Whether an open batch folds firings again, which begins with slices that may be superseded."""
+        return self.opened is not None and replay_of(self.opened.plan.work) is not None
 
     def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""

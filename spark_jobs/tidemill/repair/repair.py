@@ -18,6 +18,7 @@ from tidemill.core.repair.planning import plan_repair
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.log.side_tables import Chosen
 from tidemill.repair.job import AmendmentJob
+from tidemill.repair.replaying_keys import with_replay
 
 MOST = 100_000
 """The most records of one repair batch: its plan names each of them, and live batches wait for it."""
@@ -83,7 +84,9 @@ class _Repairing:
             reason=self.amendment.reason,
             mixed=self.mixed or None,
         )
-        return plan_repair(self.amendment.flow, view, asked, chosen.ranges, clock=datetime.now(UTC))
+        ranges = chosen.ranges
+        asked = with_replay(self.amendment, view, asked, ranges)
+        return plan_repair(self.amendment.flow, view, asked, ranges, clock=datetime.now(UTC))
 
     def _next(self) -> tuple[Chosen, str | None] | None:
         """The oldest of the chosen records. Late records are limited to one table, which is returned with them."""

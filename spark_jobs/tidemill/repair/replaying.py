@@ -12,10 +12,11 @@ from tidemill.core.history.lineage import Superseded, origins_of
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.amendments import Ranges
-from tidemill.core.plan.backfill_job import Backfill, Replay
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
+from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges
-from tidemill.core.plan.work import Kind
+from tidemill.core.plan.work import Kind, replay_of
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.replaying import is_readable, replayed
 from tidemill.engine.storage.state_table import horizon_of
@@ -79,10 +80,14 @@ class Replaying:
 
 
 def superseded_by_backfills(amendment: AmendmentJob, past: Past) -> Superseded:
-    """The batches that each backfill has superseded."""
-    found = past.batches(lambda zone: Kind.BACKFILL in zone.kinds)
-    jobs = ((b.batch_id, plan_of(amendment.ledger, b.batch_id).job) for b in found if b.kind is Kind.BACKFILL)
-    return {batch: job.supersedes for batch, job in jobs if job is not None and job.supersedes}
+    """The batches that each backfill has superseded, and those whose firings a repair has computed again."""
+    kinds = {Kind.BACKFILL, Kind.REPAIR}
+    found = past.batches(lambda zone: not kinds.isdisjoint(zone.kinds))
+    plans = [plan_of(amendment.ledger, b.batch_id) for b in found if b.kind in kinds]
+    jobs = {plan.batch_id: plan.job.supersedes for plan in plans if plan.job is not None and plan.job.supersedes}
+    replays = {plan.batch_id: replay for plan in plans if plan.job is None and (replay := replay_of(plan.work))}
+    again = {batch_id: (BatchRange(replay.since, batch_id),) for batch_id, replay in replays.items()}
+    return {**jobs, **again}
 
 
 def _idle(past: Past, position: Position, since: int) -> tuple[BatchRange, ...]:
@@ -104,8 +109,16 @@ def _not_from(amendment: AmendmentJob, now: Position, before: SliceSet, since: i
                 f"{sink.table} means something else since batch {meant}, and what keys kept before batch {since} has "
                 "the meaning of then"
             )
+    if table := not_readable_before(amendment, now, before):
+        return f"maintenance has removed what keys of {table} kept before batch {since}"
+    return None
+
+
+def not_readable_before(amendment: AmendmentJob, now: Position, before: SliceSet) -> str | None:
+    """A table of firings of which maintenance has removed state in the slices `before`; None if there is none."""
+    for sink in (sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)):
         if not is_readable(before, now.slices_of_firings, horizon_of(amendment.uris, sink)):
-            return f"maintenance has removed what keys of {sink.table} kept before batch {since}"
+            return sink.table
     return None
 
 

@@ -37,6 +37,7 @@ from tidemill.core.protocol.failpoints import boundary, check_wanted
 from tidemill.core.protocol.view import View
 from tidemill.engine.aggregate.partly_late import missed_of
 from tidemill.engine.attempt import Attempt
+from tidemill.engine.key_replay import Again
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.spark.failures import explained
 from tidemill.engine.spark.garbage import let_go
@@ -54,6 +55,7 @@ from tidemill.run.claiming import Claim, Request, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.histories import histories
 from tidemill.run.looking import look_of
+from tidemill.run.reading_again import read_again
 from tidemill.run.sending import send
 from tidemill.run.sessions import Opens, project_spark, renewing
 from tidemill.run.sources import Sources, upstream_of
@@ -108,7 +110,7 @@ def run_batch(
         request.watcher.claimed(claim.plan, claim.attempt)
         flow = flow.reading(claim.plan.known_topics)
         where = f"{name}: batch {claim.plan.batch_id}"
-        attempt = _attempt(project, flow, claim, spark, uris, book)
+        attempt = _attempt(project, flow, claim, spark, uris, book, read_again(sources, book, flow, claim.plan))
         try:
             with judged(flow, uris, claim, book), rules_named(flow), explained(where):
                 times = _Times(started, timed)
@@ -139,7 +141,7 @@ def _check_types(project: Project, spark: Spark, flow: Flow, uris: Uris, view: V
 
 
 def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
-    project: Project, flow: Flow, claim: Claim, spark: Spark, uris: Uris, ledger: Ledger
+    project: Project, flow: Flow, claim: Claim, spark: Spark, uris: Uris, ledger: Ledger, again: Again | None
 ) -> Attempt:
     settings = project.settings
     return Attempt(
@@ -158,6 +160,7 @@ def _attempt(  # noqa: PLR0913, PLR0917  all that an attempt needs
         fetched=partial(in_memory, most=settings.driver_records),
         before_job=renewing(project, spark),
         histories=histories(ledger, flow, claim.plan),
+        again=again,
     )
 
 

@@ -13,6 +13,7 @@ from tidemill.core.log.offsets import MAX_OFFSET
 from tidemill.core.plan.amendments import Rewind
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.plan.work import replay_of
 from tidemill.core.protocol.events import Planned
 from tidemill.engine.aggregate.epochs import History
 from tidemill.ledger.ledger import Ledger
@@ -23,7 +24,7 @@ def histories(ledger: Ledger, flow: Flow, plan: BatchPlan) -> Mapping[str, Histo
 
     They follow from the plan and from events before it, which never change, so each attempt finds the same.
     """
-    replay = None if plan.job is None else plan.job.replay
+    replay = replay_of(plan.work)
     if replay is None:
         return {}
     turns = turns_of(ledger, since=replay.since, until=plan.batch_id)

@@ -1,7 +1,8 @@
 """Step 6 of a batch, second half: send published rows to topics, each batch once.
 
 Sent rows cannot be taken back. Rows without windows are therefore sent only by batches that read them for the first
-time or repair them. Rows of windows are sent whenever they are published, under their key: the newest row counts.
+time or repair them; firings that a repair computes again are not. Rows of windows are sent whenever they are published,
+under their key: the newest row counts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ def send(
     for item in staged:
         topic = item.sink.topic
         of_rows = not updates_rows(item.sink)
-        if topic is None or not (item.count or item.gone) or (of_rows and plan.job is not None):
+        if (
+            topic is None
+            or not (item.count or item.gone)
+            or (of_rows and (plan.job is not None or item.keys is not None))
+        ):
             continue
         outgoing = OutgoingBatch(
             topic=topic,

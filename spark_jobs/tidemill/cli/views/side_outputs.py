@@ -39,7 +39,7 @@ def show_repair(  # noqa: PLR0913  which records, and how they are shown
     chosen = amendment.side_tables.choose(output, wanted, columns=_PLACE)
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
     console().print(f"that takes {many(batches, 'batch')}")
-    if note := about_firings(amendment.flow, output, wanted):
+    if note := about_firings(amendment, output, wanted):
         console().print(note)
     console().print("nothing was done: this is a dry run")
 

@@ -58,7 +58,9 @@ def _job(attempt: Attempt, read: Read, sink: Sink) -> DataFrame | None:
     """The job of a first batch, which has no state."""
     if not isinstance(sink, FiringSink):
         return attempt.job(read, sink)
-    rows = attempt.rows(read, sink)
+    from tidemill.engine.aggregate.input_stream import entering
+
+    rows = entering(read.streams, sink, None)
     return None if rows is None else attempt.firings.job(sink, rows, None)
 
 

@@ -21,7 +21,8 @@ class Turn:
     """A batch that brought records or let time pass: what it read, the watermarks before and after it, and its clock.
 
     It has no more of a plan than that: a history may be as long as the ledger. A repair lets no time pass; if it was
-    about `only` one table, it brought no records to others. `lagging` has the watermarks of tables that stay behind.
+    about `only` one table, it brought no records to others. One that `replays` brought none: they count in the batch
+    that had read them before. `lagging` has the watermarks of tables that stay behind.
     """
 
     batch_id: int
@@ -31,6 +32,7 @@ class Turn:
     clock: datetime
     live: bool
     only: str | None
+    replays: bool = False
     lagging: Mapping[str, tuple[int, ...]] | None = None
 
     @staticmethod
@@ -45,6 +47,7 @@ class Turn:
             clock=plan.clock,
             live=plan.live is not None,
             only=plan.work.only if isinstance(plan.work, Repair) else None,
+            replays=isinstance(plan.work, Repair) and plan.work.replay is not None,
         )
 
     def watermarks_of(self, table: str) -> tuple[int, int]:
@@ -54,7 +57,7 @@ class Turn:
 
     def feeds(self, table: str) -> bool:
         """Whether the batch may bring records to a table of firings, or let time pass for it."""
-        return self.only in {None, table}
+        return not self.replays and self.only in {None, table}
 
 
 def lineage(batches: Iterable[IndexedBatch], target: Callable[[int], int]) -> list[IndexedBatch]:

@@ -5,7 +5,8 @@ offsets, and only a rewind moves offsets or watermark. A record that is read aga
 was forgotten.
 
 - A *repair* takes records from the quarantine or the late table. They leave that table, their slice is added to the
-  state, and the windows that they touch are published again.
+  state, and the windows that they touch are published again. Tables of firings fold all records of the keys that they
+  touch again, so that they count where they lie in the log.
 - A *backfill* reads offsets of the log again, in one batch or several. Its slices stay hidden until its last batch.
   That batch hides the slices of the batches that read those offsets before, and replaces every window with state of
   either.
@@ -23,6 +24,7 @@ from enum import StrEnum
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.packed_offsets import Packed, unpacked
 from tidemill.core.plan.position import Position
+from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.time.spans import PaneSpan
 
@@ -63,7 +65,8 @@ class Repair:
 
     `batches` are the batches that put them there. `records` are the offsets of the records; older plans have them in
     `again`. `only` is the one published table that late records are admitted to; None for all tables. `mixed` says that
-    records may be added, by the current declaration, to numbers that had another meaning.
+    records may be added, by the current declaration, to numbers that had another meaning. `replay` says how tables of
+    firings fold the keys of these records again; None if there are none, or if the records count in this batch instead.
     """
 
     source: SideOutput
@@ -74,6 +77,7 @@ class Repair:
     reason: Reason
     mixed: bool | None = None
     again: Ranges | None = None
+    replay: Replay | None = None
 
     @property
     def ranges(self) -> Ranges:

@@ -6,20 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.slices import BatchRange, SliceSet
+from tidemill.core.plan.replay import Replay
+from tidemill.core.plan.slices import BatchRange
 from tidemill.core.time.spans import PaneSpan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """Tables of firings are folded again from batch `since` on, up to the last one.
-
-    They begin with what keys kept in the slices `before`. The batch that does it leaves all of their state in its own
-    slice.
-    """
-
-    since: int
-    before: SliceSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

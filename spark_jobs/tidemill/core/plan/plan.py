@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, assert_never
 
@@ -134,7 +134,9 @@ class BatchPlan:
             case Fold(batches=batches):
                 return self.position.amended(batch_id=self.batch_id, attempt=attempt, hidden=batches)
             case Repair() | Switch() | Reading():
-                return self.position.amended(batch_id=self.batch_id, attempt=attempt)
+                found = self.position.amended(batch_id=self.batch_id, attempt=attempt)
+                anew = isinstance(self.work, Repair) and self.work.replay is not None
+                return replace(found, firings_from=self.batch_id) if anew else found
             case Live():
                 return self.position.after(
                     batch_id=self.batch_id,

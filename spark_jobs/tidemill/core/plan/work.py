@@ -15,6 +15,7 @@ from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Fold, Ranges, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Gone, TopicPosition
+from tidemill.core.plan.replay import Replay
 from tidemill.core.time.watermarks import PartitionClock
 
 
@@ -123,3 +124,14 @@ def reads_of(work: Work) -> Ranges:
             return {}
         case _:
             assert_never(work)
+
+
+def replay_of(work: Work) -> Replay | None:
+    """How a batch folds tables of firings again; None if it does not."""
+    match work:
+        case Repair(replay=replay):
+            return replay
+        case BackfillStep(job=job):
+            return job.replay
+        case _:
+            return None

@@ -21,7 +21,7 @@ from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import RECORD_COLUMNS, added_to
 from tidemill.core.declare.graph import Step
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.work import Reading
+from tidemill.core.plan.work import Reading, replay_of
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.times import micros
@@ -108,7 +108,7 @@ def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tup
 
 def _branch(prefix: str, number: int, sink: Sink, plan: BatchPlan | None) -> Branch:
     columns, closed = needed_columns(sink), False
-    if isinstance(sink, FiringSink) and plan is not None and plan.job is not None and plan.job.replay is not None:
+    if isinstance(sink, FiringSink) and plan is not None and replay_of(plan.work) is not None:
         return _replayed(prefix, sink, number)
     if isinstance(sink, FiringSink) and plan is not None and not isinstance(plan.work, Reading):
         watermark = plan.position.watermark_of(sink.table)

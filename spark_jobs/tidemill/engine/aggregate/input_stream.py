@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.engine.aggregate.branches import Branch, behind_then, branch_out, branches_of
+from tidemill.engine.aggregate.branches import Branch, behind_then, branch_out, branches_of, unpack
 from tidemill.engine.aggregate.counting import Counter, Counts
 from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.read.segments import Segments
@@ -23,6 +24,9 @@ from tidemill.engine.spark.session import Spark
 from tidemill.engine.storage.spark_writer import SparkWriter
 
 _NONE: Mapping[str, History] = {}
+
+PLACE = ("_topic", "_partition", "_offset")
+"""The columns that say which record a row comes from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +54,16 @@ class Stream:
         scan: Scan,
         writer: SparkWriter,
         histories: Mapping[str, History] = _NONE,
+        tables: Collection[str] | None = None,
     ) -> Stream:
         """The stream of an input in a batch; nothing runs yet.
 
-        `histories` are those of the tables of firings that the batch computes again.
+        `histories` are those of the tables of firings that the batch computes again; `tables` are the only ones that
+        take its rows.
         """
-        only = plan.work.only if isinstance(plan.work, Repair) else None
-        ways = branches_of(flow, source, plan)
-        paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
+        if tables is None and isinstance(plan.work, Repair) and plan.work.only is not None:
+            tables = (plan.work.only,)
+        paths = [(b, p) for b, p in branches_of(flow, source, plan) if tables is None or b.sink.table in tables]
         branches = tuple(branch for branch, _ in paths)
         then = {
             behind_then(number): partial(histories[sink.table].watermarks_of, source.topic)
@@ -131,6 +137,16 @@ class Stream:
         segments = self.segments
         read = decoded(self.records, decode) if segments is None else read_segments(self.session, segments, decode)
         return queries(self.session, self.statements, read)
+
+
+def entering(streams: Sequence[Stream], sink: Sink, without: DataFrame | None) -> DataFrame | None:
+    """The rows that enter a sink; None when no record leads to it. `without` has records to leave out, by `PLACE`."""
+    read = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in streams]
+    parts = [unpack(frame, branches) for frame, branches in read if branches]
+    if not parts:
+        return None
+    rows = reduce(DataFrame.unionByName, parts)
+    return rows if without is None else rows.join(without, list(PLACE), "left_anti")
 
 
 def _reads(writer: SparkWriter, scan: Scan) -> Callable[[], DataFrame]:

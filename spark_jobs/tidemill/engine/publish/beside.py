@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.scope import Scope
@@ -28,6 +29,7 @@ from tidemill.core.sql.text import quoted
 from tidemill.core.time.pane_tree import unite
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
+from tidemill.engine.publish.replaced_keys import ReplacedKeys
 from tidemill.engine.publish.session_results import remembered
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
@@ -106,11 +108,24 @@ class Beside:
                 yield from self._not_staged(spec, tuple(columns))
 
     def _read(self, spec: TableSpec, parts: Parts, columns: tuple[str, ...]) -> Iterator[pa.Table | DataFrame]:
-        opened = self._opened(spec)
+        opened, replaced = self._opened(spec), self._replaced
+        wanted = columns if replaced is None else tuple(dict.fromkeys((*columns, *replaced.columns)))
         if self._in_driver:
-            yield from DeltaRsTable(spec, opened=opened).batches(any_of=parts, columns=columns)
+            for rows in DeltaRsTable(spec, opened=opened).batches(any_of=parts, columns=wanted):
+                yield rows if replaced is None else replaced.others(rows).select(list(columns))
         else:
-            yield self.staged.writer.table(spec, opened).read(any_of=parts, columns=columns)
+            frame = self.staged.writer.table(spec, opened).read(any_of=parts, columns=wanted)
+            yield frame if replaced is None else self._others(replaced, frame).select(*map(quoted, columns))
+
+    @property
+    def _replaced(self) -> ReplacedKeys | None:
+        """The rows of keys that the batch publishes again, and so does not keep."""
+        if self.item.keys is None or not isinstance(self.sink, FiringSink):
+            return None
+        return ReplacedKeys.of(self.plan, self.sink, self.item.keys)
+
+    def _others(self, replaced: ReplacedKeys, rows: DataFrame) -> DataFrame:
+        return replaced.others_in_spark(rows, self.writers.frame([self.writers.in_driver(replaced.keys)]))
 
     def _opened(self, spec: TableSpec) -> DeltaTable | None:
         """A handle on the table, opened once: nobody else writes what a batch is about to publish."""
@@ -178,8 +193,11 @@ class Beside:
     def _agreeing(self, spec: TableSpec, parts: Parts, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         staged = self.staged.rows
         where = tuple(found for column in columns if (found := _range(spec, staged, column)) is not None)
-        for rows in DeltaRsTable(spec, opened=self._opened(spec)).batches(where=where, any_of=parts, columns=columns):
-            if (same := agreeing(columns, rows, staged)).num_rows:
+        replaced = self._replaced
+        wanted = columns if replaced is None else tuple(dict.fromkeys((*columns, *replaced.columns)))
+        for rows in DeltaRsTable(spec, opened=self._opened(spec)).batches(where=where, any_of=parts, columns=wanted):
+            kept = rows if replaced is None else replaced.others(rows).select(list(columns))
+            if (same := agreeing(columns, kept, staged)).num_rows:
                 yield same
 
     def _places(self) -> Iterator[tuple[TableSpec, Parts]]:

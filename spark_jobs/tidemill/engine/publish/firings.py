@@ -12,33 +12,41 @@ from pyspark.sql import DataFrame
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.shapes import is_of_firings
-from tidemill.core.errors import EngineError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.foldable import waits_for_time
 from tidemill.core.ordered.records import Moment
-from tidemill.core.plan.backfill_job import Replay
+from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import SliceSet
-from tidemill.core.protocol.failpoints import boundary
-from tidemill.core.repair.replaying import is_readable
+from tidemill.core.plan.work import replay_of
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.epochs import Epoch, History
 from tidemill.engine.aggregate.firing_sql import columns_left, folded_here, folded_rows
 from tidemill.engine.aggregate.fold_rows import FIRING as FIRES
-from tidemill.engine.aggregate.fold_rows import KEPT, ROW, TOLD
+from tidemill.engine.aggregate.fold_rows import ROW, TOLD
 from tidemill.engine.aggregate.ordered_fold import OrderedFold
 from tidemill.engine.publish.fired import Fired
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.kept_pieces import is_outgrown, needed
+from tidemill.engine.publish.kept_reader import KeptReader
 from tidemill.engine.publish.noted import Noted
 from tidemill.engine.publish.ordered_keys import OrderedKeys
-from tidemill.engine.publish.ordered_state import CLOCK, SINCE, Kept, lost, new_pieces, state_rows, told_keys
+from tidemill.engine.publish.ordered_state import (
+    CLOCK,
+    SINCE,
+    Kept,
+    lost,
+    new_pieces,
+    of_keys,
+    state_rows,
+    told_keys,
+    waiting,
+)
 from tidemill.engine.publish.pieces import picked, together
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
-from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
-from tidemill.tables.keys import with_key_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Firings:
     """Folds the records of a batch, lets time pass, and merges what fires.
 
     `found` is for the position and the commit. `histories` has the batches whose records are folded, for tables that a
-    backfill computes again.
+    backfill computes again, or a repair of some keys: those that it has `touched`.
     """
 
     flow: Flow
@@ -65,6 +73,7 @@ class Firings:
     expected: ExpectedVersions
     histories: Mapping[str, History] = field(default_factory=dict)
     found: Noted = field(default_factory=Noted)
+    touched: dict[str, pa.Table] = field(default_factory=dict)
     results: FiringResults = field(init=False)
     _kept: dict[str, Kept | None] = field(default_factory=dict)
 
@@ -74,38 +83,46 @@ class Firings:
     def kept(self, sink: FiringSink) -> Kept | None:
         """The state of a sink before the first batch that is folded; None when there is none. It is read once.
 
+        In a repair, that holds for the keys that it has touched: of all others it is the state as it is now.
+
         Raises:
             EngineError: maintenance has removed some of it since the batch was planned.
         """
         if sink.table not in self._kept:
-            replay = self._replay
-            before = self.plan.position.slices_of_firings if replay is None else replay.before
-            found = self._read(sink, before)
-            if replay is not None:
-                # Maintenance that began before the plan may remove state at any moment: look once all is read.
-                self._check_whole(sink, replay)
-            self._kept[sink.table] = found
+            self._kept[sink.table] = self._found_kept(sink)
         return self._kept[sink.table]
 
-    def _check_whole(self, sink: FiringSink, replay: Replay) -> None:
-        if not is_readable(replay.before, self.plan.position.slices_of_firings, horizon_of(self.uris, sink)):
-            raise EngineError(
-                f"{sink.table}: maintenance has removed what keys kept before batch {replay.since} since batch "
-                f"{self.plan.batch_id} was planned",
-                fix=f"compute all again: `tidemill rebuild {self.uris.pipeline}`",
-            )
+    def _found_kept(self, sink: FiringSink) -> Kept | None:
+        keys, replay = self.touched.get(sink.table), self._replay
+        if replay is None or (self._of_some_keys and keys is None):
+            return self._state_of.now(sink)
+        then = self._state_of.then(sink, replay)
+        if keys is None or (now := self._state_of.now(sink)) is None:
+            return then
+        return now.with_keys_of(sink, then, keys)
+
+    def touch(self, sink: FiringSink, keys: pa.Table) -> None:
+        """Fold all records of these keys again. Their state must not have been read yet."""
+        self.touched[sink.table] = keys
+        self._kept.pop(sink.table, None)
+
+    @property
+    def _of_some_keys(self) -> bool:
+        """Whether only keys that the records of a repair touch are folded again."""
+        return isinstance(self.plan.work, Repair)
+
+    def _again(self, sink: FiringSink) -> History | None:
+        """The batches that are folded again; None where only the records of this batch are folded."""
+        known = self.histories.get(sink.table)
+        return None if self._of_some_keys and sink.table not in self.touched else known
 
     @property
     def _replay(self) -> Replay | None:
-        return None if self.plan.job is None else self.plan.job.replay
+        return replay_of(self.plan.work)
 
-    def _read(self, sink: FiringSink, slices: SliceSet) -> Kept | None:
-        with boundary(f"panes:{sink.table}", self.plan.batch_id):
-            state = State.of(self.uris, sink, self.expected.state(sink))
-            if state is None:
-                return None
-            rows = state.read(self.writers.driver, [pane_predicates((None, None))], slices)
-        return Kept.of(sink, rows)
+    @cached_property
+    def _state_of(self) -> KeptReader:
+        return KeptReader(plan=self.plan, uris=self.uris, driver=self.writers.driver, expected=self.expected)
 
     @cached_property
     def writes_anew(self) -> bool:
@@ -116,6 +133,8 @@ class Firings:
         """
         sinks = [sink for sink in self.flow.sinks if isinstance(sink, FiringSink)]
         known = {table for table, shape in self.plan.position.shapes.items() if is_of_firings(shape)}
+        if self._of_some_keys:
+            return self._replay is not None
         if self.plan.live is None or known - {sink.table for sink in sinks}:
             return False
         return is_outgrown([(sink, kept) for sink in sinks if (kept := self.kept(sink)) is not None])
@@ -129,7 +148,7 @@ class Firings:
         """The job that folds the records of a batch, or of the batches of a `history`; by default that of the sink."""
         fold = self.fold(sink, columns_left(sink, rows.columns), history or self.history(sink))
         fold = fold if history is None else replace(fold, most=sink.most_keys)
-        old = None if kept is None else _waiting(sink, kept.keys)
+        old = None if kept is None else waiting(sink, self._folded_keys(sink, kept))
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
 
@@ -138,15 +157,20 @@ class Firings:
         kept, fold = self.kept(sink), self.fold(sink, columns_left(sink, rows.column_names), self.history(sink))
         if kept is None:
             return folded_here(rows, None, sink, fold)
-        keys = _of_keys(kept.keys, rows, sink) if self.folds_apart(sink) else kept.keys
-        return folded_here(rows, _waiting(sink, keys), sink, fold)
+        keys = of_keys(kept.keys, rows, sink) if self.folds_apart(sink) else self._folded_keys(sink, kept)
+        return folded_here(rows, waiting(sink, keys), sink, fold)
+
+    def _folded_keys(self, sink: FiringSink, kept: Kept) -> pa.Table:
+        """What is kept of the keys that are folded, where others than those of records are."""
+        keys = self.touched.get(sink.table)
+        return kept.keys if keys is None else of_keys(kept.keys, keys, sink)
 
     def folds_apart(self, sink: FiringSink) -> bool:
         """Whether only keys that have records are folded with them, because time passes later for all.
 
         With a history it passes in between. A repair notes the clock of keys of which nobody noted when they were used.
         """
-        return sink.table not in self.histories and (self.plan.live is not None or sink.timeout is None)
+        return self._again(sink) is None and (self.plan.live is not None or sink.timeout is None)
 
     def fold(self, sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
         """The fold of records with these columns. Surplus keys of a batch are forgotten later, once its time passed."""
@@ -157,7 +181,7 @@ class Firings:
             columns=columns,
             marked=sink.marker is not None,
             together=sink.most_keys is not None,
-            most=sink.most_keys if sink.table in self.histories else None,
+            most=sink.most_keys if self._again(sink) is not None else None,
         )
 
     def history(self, sink: FiringSink) -> History:
@@ -167,7 +191,7 @@ class Firings:
         """
         before = Moment(self.plan.position.watermark_of(sink.table), micros(self.plan.clock))
         own = Epoch(self.plan.batch_id, before, Moment(before.watermark))
-        return self.histories.get(sink.table, History(epochs=(own,)))
+        return self._again(sink) or History(epochs=(own,))
 
     def fire(self, sink: FiringSink, found: pa.Table | None, after: int, nothing: Nothing) -> Fires:
         """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""
@@ -181,7 +205,7 @@ class Firings:
         if passed is not None:
             parts.append(passed)
             keys = keys.then(told_keys(sink, passed, self._stamp + 1))
-        if sink.table not in self.histories:
+        if self._again(sink) is None:
             keys = keys.at_most(sink.most_keys, self._stamp + 1)
         self._note(sink, keys, parts)
         own = None if found is None else new_pieces(sink, found)
@@ -197,7 +221,8 @@ class Firings:
         if fired is None:
             return Fires(None, state)
         rows = self.results.merged(sink, fired.rows, each, nothing)
-        return Fires(rows, state, self.results.gone(sink, fired, rows))
+        gone = None if sink.table in self.touched else self.results.gone(sink, fired, rows)
+        return Fires(rows, state, gone)
 
     def again(self, sink: FiringSink, rows: DataFrame, history: History) -> StagedRows | None:
         """All rows of a table, of the records of its whole history; None when nothing has fired."""
@@ -211,7 +236,7 @@ class Firings:
 
     def folded(self, sink: FiringSink, slices: SliceSet) -> StagedRows | None:
         """The state of some slices as one: the newest of each key, and the pieces that keys still need."""
-        whole, some = self.kept(sink), self._read(sink, slices)
+        whole, some = self.kept(sink), self._state_of.of(sink, slices)
         if whole is None or some is None:
             return None
         pieces = needed(sink, whole.keys, some.pieces, beside=whole.pieces)
@@ -219,7 +244,7 @@ class Firings:
 
     def _old(self, sink: FiringSink, keys: OrderedKeys, kept: Kept | None) -> pa.Table | None:
         """The pieces that there were before of the keys that this batch has folded: only these keys fire."""
-        return None if kept is None else _of_keys(kept.pieces, keys.folded, sink)
+        return None if kept is None else of_keys(kept.pieces, keys.folded, sink)
 
     @property
     def _stamp(self) -> int:
@@ -228,7 +253,7 @@ class Firings:
 
     def _time_left(self, sink: FiringSink, after: int, *, folded: bool) -> History | None:
         """The time that passes once records are folded; None where it has passed with them, or passes for no key."""
-        if (known := self.histories.get(sink.table)) is not None:
+        if (known := self._again(sink)) is not None:
             return None if folded else known
         if self.plan.live is None:
             return None
@@ -240,10 +265,10 @@ class Firings:
         if history is None or not (waits_for_time(sink.window) or sink.most_keys is not None):
             return None
         # A history may set the clock back, so its last moment does not say what comes in it.
-        left = keys.everything() if sink.table in self.histories else keys.woken(history.epochs[-1].after)
+        left = keys.everything() if self._again(sink) is not None else keys.woken(history.epochs[-1].after)
         if not left.num_rows:
             return None
-        return self.fold(sink, sink.keys, history).over(_waiting(sink, left))
+        return self.fold(sink, sink.keys, history).over(waiting(sink, left))
 
     def _note(self, sink: FiringSink, keys: OrderedKeys, parts: Sequence[pa.Table]) -> None:
         """Note when the clock is due and when the oldest open window starts, and count the records that were lost."""
@@ -271,13 +296,3 @@ class Firings:
     def _taken(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:
         rows = state_rows(sink, keys, pieces)
         return None if rows is None else self.writers.appended(rows)
-
-
-def _of_keys(rows: pa.Table, others: pa.Table, sink: FiringSink) -> pa.Table:
-    """Those of `rows` whose key is one of `others`."""
-    return rows.take(pa.array(with_key_of(rows, others, sink.keys)))
-
-
-def _waiting(sink: FiringSink, keys: pa.Table) -> pa.Table:
-    """Of the keys that keep something, what a fold takes."""
-    return keys.select([*sink.keys, KEPT]).filter(keys[KEPT].is_valid())

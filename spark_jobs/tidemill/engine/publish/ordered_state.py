@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 import msgspec
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -15,6 +16,7 @@ from tidemill.core.time.watermarks import BEGINNING
 from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.fold_rows import KEPT, KEY, PIECE, RECORD, ROW, TOLD
 from tidemill.engine.publish.pieces import PIECE_ID, newest_of, nullable, picked
+from tidemill.tables.keys import with_key_of
 
 AS_OF, STATE = "key_as_of", "key_state"
 """Columns of state: how late the key was looked at, and what it kept.
@@ -68,6 +70,16 @@ class Kept:
     pieces: pa.Table
     rows: int
 
+    def with_keys_of(self, sink: FiringSink, other: Kept | None, keys: pa.Table) -> Kept:
+        """The same, with what `other` says of these keys in the place of what is said here; nothing if it is None."""
+        found = []
+        for mine, theirs in ((self.keys, other and other.keys), (self.pieces, other and other.pieces)):
+            left = np.ones(mine.num_rows, np.bool_)
+            left[with_key_of(mine, keys, sink.keys)] = False
+            parts = [mine.filter(pa.array(left)), *([] if theirs is None else [of_keys(theirs, keys, sink)])]
+            found.append(pa.concat_tables(parts, promote_options="permissive"))
+        return Kept(found[0], found[1], self.rows)
+
     @staticmethod
     def of(sink: FiringSink, rows: pa.Table) -> Kept:
         """What rows of state say: the newest of each key, and all pieces."""
@@ -88,6 +100,16 @@ def told_keys(sink: FiringSink, found: pa.Table, stamp: int) -> pa.Table:
     texts = [None if text.startswith('{"state":null') else text for text in of_keys[TOLD].to_pylist()]
     columns = {AS_OF: pa.repeat(pa.scalar(stamp, pa.int64()), of_keys.num_rows), **_looks(texts)}
     return pa.table({**{k: of_keys[k] for k in sink.keys}, **columns, KEPT: pa.array(texts, pa.string())})
+
+
+def of_keys(rows: pa.Table, others: pa.Table, sink: FiringSink) -> pa.Table:
+    """Those of `rows` whose key is one of `others`."""
+    return rows.take(pa.array(with_key_of(rows, others, sink.keys)))
+
+
+def waiting(sink: FiringSink, keys: pa.Table) -> pa.Table:
+    """Of the keys that keep something, what a fold takes."""
+    return keys.select([*sink.keys, KEPT]).filter(keys[KEPT].is_valid())
 
 
 def lost(found: pa.Table) -> int:

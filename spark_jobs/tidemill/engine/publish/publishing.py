@@ -7,7 +7,7 @@ rewind            every table goes back to an earlier version
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
+from tidemill.engine.publish.replaced_keys import ReplacedKeys
 from tidemill.engine.publish.session_results import remembered
 from tidemill.engine.publish.side_tables import Taken
 from tidemill.engine.publish.sink_rows import SinkRows
@@ -37,6 +38,7 @@ from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.interface import Between, Table, TableSpec, Transaction, Written, of_batches
 from tidemill.tables.keeping import KeptTable
+from tidemill.tables.rewrite import Picked
 
 _ROW = ("table_name", "topic", "partition", "offset")
 
@@ -45,10 +47,15 @@ _ROW = ("table_name", "topic", "partition", "offset")
 class Publisher(TableWriter):
     """Writes what one attempt publishes."""
 
-    def publish(self, sink: Sink, item: SinkRows | None, job: Backfill | None) -> None:
-        """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch."""
+    def publish(self, sink: Sink, item: SinkRows | None, job: Backfill | None, keys: pa.Table | None = None) -> None:
+        """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch.
+
+        `keys` are those of which a repair computes all firings again.
+        """
         staged, gone = (None, None) if item is None else (item.staged, item.gone)
         match sink, job:
+            case FiringSink(), None if keys is not None:
+                self._replace_keys(sink, staged, keys)
             case RowSink() | FiringSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
             case RowSink() | FiringSink(), Backfill() as job:
@@ -81,22 +88,32 @@ class Publisher(TableWriter):
 
         Records that were `refused` again, or `staged` rows, are put back as rows of this batch.
         """
-        spec, within = taken.spec, taken.within
+        spec = taken.spec
         back = None if refused is None else self.writers.in_driver(taken.back(refused))
         full = [part for part in (back, staged) if part is not None and part.count]
         rows = self.writers.together(full) if full else self._no_rows(spec)
+        self._replace_picked(spec, rows, taken.within, taken.rows, taken.left)
+
+    def _replace_picked(
+        self,
+        spec: TableSpec,
+        rows: StagedRows,
+        within: tuple[Between, ...],
+        only: Picked,
+        left: Callable[[], pa.Table],
+    ) -> None:
+        """Replace the rows inside `within` that `only` means; `left` gives the others there."""
         if rows.writer is self.writers.driver:
 
             def take(table: Table[Any], named: Transaction) -> Written:
                 assert isinstance(table, DeltaRsTable)
-                hash_ = self._plan_hash
-                return table.replace(rows.rows, within=within, transaction=named, plan_hash=hash_, only=taken.rows)
+                return table.replace(rows.rows, within=within, transaction=named, plan_hash=self._plan_hash, only=only)
 
             self._write(spec, rows, take)
             return
         # Spark can only replace all rows of a batch, so the rows that stay are written again.
-        left = taken.left()
-        whole = self.writers.together([rows, self.writers.in_driver(left)]) if left.num_rows else rows
+        stay = left()
+        whole = self.writers.together([rows, self.writers.in_driver(stay)]) if stay.num_rows else rows
         self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
     def _replace_batches(
@@ -112,6 +129,17 @@ class Publisher(TableWriter):
         within = (EVERY_ROW,) if whole else of_batches(job.supersedes)
         rows = self.writers.together(parts) if parts else self._no_rows(spec)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
+
+    def _replace_keys(self, sink: FiringSink, staged: StagedRows | None, keys: pa.Table) -> None:
+        """Replace the rows that batches have published of these keys since the first one that is folded again."""
+        spec = self.uris.published_table(sink)
+        if staged is None and newest(spec) is None:
+            return
+        replaced, rows = ReplacedKeys.of(self.plan, sink, keys), staged or self._no_rows(spec)
+        if sink.replaces:
+            there = DeltaRsTable(spec).read() if newest(spec) else pa.table({name: [] for name in spec.columns})
+            self._keep(sink, replaced.changes(self.plan, there, rows.writer.arrow(rows.rows)))
+        self._replace_picked(spec, rows, replaced.within, replaced.picked, lambda: replaced.left_of(spec))
 
     def superseded_aside(self) -> pa.Table:
         """The records that superseded batches had put aside, once for each table with windows."""
@@ -201,12 +229,15 @@ class Publisher(TableWriter):
 
     def _keep_values(self, sink: StatefulSink, staged: StagedRows, removed: StagedRows | None, within: Between) -> None:
         """Keep the old and the new values of windows that a repair is about to change."""
-        spec, published = self.uris.corrections(), self.uris.published_table(sink)
+        published = self.uris.published_table(sink)
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
         after = staged.writer.arrow(staged.rows)
         gone = None if removed is None else removed.writer.arrow(removed.rows)
-        rows = corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock, gone=gone)
-        changed = self.writers.in_driver(rows)
+        self._keep(sink, corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock, gone=gone))
+
+    def _keep(self, sink: StatefulSink, rows: pa.Table) -> None:
+        """Append to the table of corrections."""
+        spec, changed = self.uris.corrections(), self.writers.in_driver(rows)
         named = Transaction(f"{self.flow.key}/{spec.name}/{sink.table}", self.plan.batch_id)
         with boundary("corrections", self.plan.batch_id):
             table = changed.writer.table(spec)

@@ -1,0 +1,98 @@
+"""The rows of a table of firings that a repair replaces: those of the keys that it folds again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.work import replay_of
+from tidemill.core.sql.text import quoted
+from tidemill.engine.storage.corrections import corrections
+from tidemill.engine.storage.table_layout import EVERY_ROW
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.interface import Between, TableSpec, of_batches
+from tidemill.tables.keys import with_key_of
+from tidemill.tables.rewrite import Picked
+
+_REPLACED = "replaced "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedKeys:
+    """The rows with one of `keys` that lie `within` these bounds: of batches that are folded again."""
+
+    sink: FiringSink
+    keys: pa.Table
+    within: tuple[Between, ...]
+
+    @staticmethod
+    def of(plan: BatchPlan, sink: FiringSink, keys: pa.Table) -> ReplacedKeys:
+        """What a repair with this plan replaces. Rows that firings update are computed from the first batch on."""
+        replay = replay_of(plan.work)
+        assert replay is not None
+        folded = of_batches([BatchRange(replay.since, plan.batch_id)])
+        return ReplacedKeys(sink=sink, keys=keys, within=(EVERY_ROW,) if sink.replaces else tuple(folded))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns by which rows are found."""
+        return (*self.sink.keys, EVERY_ROW.column)
+
+    @property
+    def picked(self) -> Picked:
+        """The rows with one of the keys."""
+        return Picked(self.columns, self._have_key)
+
+    def _have_key(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        found = np.zeros(rows.num_rows, np.bool_)
+        found[with_key_of(rows, self.keys, self.sink.keys)] = True
+        return found
+
+    def replaced(self, rows: pa.Table) -> pa.Table:
+        """Those of rows within the bounds that are replaced."""
+        return rows.filter(pa.array(self._have_key(rows)))
+
+    def left_of(self, spec: TableSpec) -> pa.Table:
+        """The other rows of a table within the bounds."""
+        rows = DeltaRsTable(spec).read(any_of=tuple((bounds,) for bounds in self.within))
+        return rows.filter(pa.array(~self._have_key(rows)))
+
+    def others(self, rows: pa.Table) -> pa.Table:
+        """Of rows of any batch, those that stay."""
+        [bounds] = self.within
+        gone = self._have_key(rows)
+        if bounds.low is not None:
+            gone &= np.asarray(rows[bounds.column]) >= bounds.low
+        return rows.filter(pa.array(~gone))
+
+    def others_in_spark(self, rows: DataFrame, keys: DataFrame) -> DataFrame:
+        """The same in Spark; `keys` are those of `keys`."""
+        [bounds] = self.within
+        later = F.lit(True) if bounds.low is None else F.col(bounds.column) >= F.lit(bounds.low)
+        names = {key: _REPLACED + key for key in self.sink.keys}
+        if not names:
+            return rows.where(~later)
+        wanted = keys.selectExpr(*(f"{quoted(k)} AS {quoted(n)}" for k, n in names.items())).distinct()
+        same = [F.expr(f"{quoted(k)} <=> {quoted(n)}") for k, n in names.items()]
+        return rows.join(wanted, reduce(Column.__and__, [*same, later]), "left_anti")
+
+    def changes(self, plan: BatchPlan, before: pa.Table, after: pa.Table) -> pa.Table:
+        """The rows of `corrections` for rows that are there `before` and `after`, without those that stay the same."""
+        before, keys = self.replaced(before), self.sink.row_key
+        removed = np.ones(before.num_rows, np.bool_)
+        if after.num_rows:
+            removed[with_key_of(before, after, keys)] = False
+        gone = before.filter(pa.array(removed))
+        rows = corrections(self.sink, before, after, batch_id=plan.batch_id, at=plan.clock, gone=gone)
+        texts: Mapping[str, list[str | None]] = {name: rows[name].to_pylist() for name in ("before", "after")}
+        return rows.filter(pa.array([a != b for a, b in zip(texts["before"], texts["after"], strict=True)], pa.bool_()))

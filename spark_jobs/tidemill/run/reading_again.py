@@ -1,0 +1,73 @@
+"""What a repair reads again, for the keys that it touches: what the log holds, without what does not count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.history.coverage import united
+from tidemill.core.plan.amendments import Repair, SideOutput
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.repair.side_outputs import Selection
+from tidemill.engine.key_replay import Again
+from tidemill.ledger.ledger import Ledger
+from tidemill.run.histories import turns_of
+from tidemill.run.sources import Sources
+from tidemill.tables.lookup import Lookup
+
+_PLACE = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
+
+
+def read_again(sources: Sources, ledger: Ledger, flow: Flow, plan: BatchPlan) -> Again | None:
+    """What the batch of this plan reads again; None unless it is a repair that folds keys again.
+
+    Each attempt finds the same: it follows from the plan, from events before it, and from what earlier batches put
+    aside.
+
+    Raises:
+        LogError: the log has lost some of it since the repair was planned.
+    """
+    work = plan.work
+    if not isinstance(work, Repair) or work.replay is None:
+        return None
+    turns = turns_of(ledger, since=work.replay.since, until=plan.batch_id)
+    tables = [sink.table for sink in flow.sinks if isinstance(sink, FiringSink)]
+    reads = united(turn.reads for turn in turns if any(map(turn.feeds, tables)))
+    with boundary("scan", plan.batch_id):
+        scans = {topic: sources.log.scan(plan.topic_id(topic), ranges) for topic, ranges in reads.items()}
+    return Again(
+        reads=reads,
+        scans=scans,
+        aside={table: _aside(sources, plan, work, table) for table in tables},
+    )
+
+
+def _aside(sources: Sources, plan: BatchPlan, repair: Repair, table: str) -> pa.Table:
+    """The records that earlier batches put aside and that the repair does not take."""
+    found = []
+    for output, of_table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, table)):
+        wanted = Selection(table=of_table, batches=(BatchRange(1, plan.batch_id),))
+        chosen = sources.side_tables.choose(output, wanted, columns=tuple(_PLACE))
+        if chosen is None:
+            continue
+        rows = chosen.rows
+        takes = output is repair.source and repair.only in {None, table}
+        found.append((rows.filter(pa.array(~_taken(rows, plan))) if takes else rows).select(list(_PLACE)))
+    empty = pa.table(
+        {"topic": pa.array([], pa.string()), "partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())}
+    )
+    return pa.concat_tables([empty, *found]).rename_columns(list(_PLACE.values()))
+
+
+def _taken(rows: pa.Table, plan: BatchPlan) -> np.ndarray:
+    """Which of these records the repair takes."""
+    found = np.zeros(rows.num_rows, np.bool_)
+    for topic, ranges in plan.reads.items():
+        here = pc.equal(rows["topic"], topic).to_numpy()
+        found |= here & (Lookup(ranges).find(rows["partition"], rows["offset"]) >= 0)
+    return found

@@ -1,0 +1,47 @@
+"""Records that are let in later count where they lie in the log: on the engine, each way to read and to write."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amend.conftest import an_amendment
+from support.projects import NO_SPARK, NOW
+from support.replayed_keys import KINDS, a_mill, drawn, fed, let_in_later, never_rejected
+from support.short_forms import shortened
+from tidemill.inspect.verify import Scope, verify
+
+pytestmark = pytest.mark.spark
+
+WAYS: dict[str, dict[str, Any]] = {
+    "here": {},
+    "workers": {"driver_records": 0},
+    "spark": {"aggregate": "spark", "writer": "spark"},
+}
+CASES = [(kind, way, seed) for kind in KINDS for way in WAYS for seed in range(6)]
+SHORT = [("sorted", "spark", 0), ("replacing", "workers", 1), ("tumbling", "here", 2), ("of all", "here", 2)]
+
+
+@pytest.mark.parametrize(("kind", "way", "seed"), shortened(CASES, SHORT))
+def test_in_the_end_all_is_as_if_no_record_had_been_rejected(
+    tmp_path: Path, spark: Any, kind: str, way: str, seed: int
+) -> None:
+    make = partial(a_mill, kind=kind, collect=way != "here", **WAYS[way])
+    session, story = NO_SPARK if way == "here" else spark, drawn(seed)
+    expected = never_rejected(make(tmp_path / "expected", session), story)
+    mill = let_in_later(make(tmp_path / "mill", session), story)
+    assert mill.own("quarantine") == []
+    assert mill.published() == expected.published()
+    for number, batch in enumerate(drawn(seed + 1_000, batches=4).batches, start=20):
+        for each in (mill, expected):
+            fed(each, batch, number)
+    for each in (mill, expected):
+        each.run(drain=True, clock=NOW + timedelta(minutes=30))
+    assert mill.published() == expected.published()
+    if way != "here":
+        [verified] = verify(an_amendment(mill), Scope())
+        assert verified.agrees, verified.differences

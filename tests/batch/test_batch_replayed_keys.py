@@ -11,7 +11,18 @@ import pytest
 
 from amend.conftest import an_amendment
 from support.projects import NO_SPARK, NOW
-from support.replayed_keys import KINDS, a_mill, drawn, fed, let_in_later, never_rejected
+from support.replayed_keys import (
+    KINDS,
+    PAIRS,
+    a_mill,
+    drawn,
+    fed,
+    let_in,
+    let_in_later,
+    never_rejected,
+    of_three_tables,
+    widen,
+)
 from support.short_forms import shortened
 from tidemill.inspect.verify import Scope, verify
 
@@ -45,3 +56,13 @@ def test_in_the_end_all_is_as_if_no_record_had_been_rejected(
     if way != "here":
         [verified] = verify(an_amendment(mill), Scope())
         assert verified.agrees, verified.differences
+
+
+@pytest.mark.parametrize("way", ["workers", "spark"])
+def test_several_tables_of_a_pipeline_read_the_log_again_once(tmp_path: Path, spark: Any, way: str) -> None:
+    mill = of_three_tables(tmp_path, spark, **WAYS[way])
+    let_in(widen(mill))
+    assert {row["amount"] for row in mill.published() if row["user"] is None} == {7, 2_000_001}
+    assert sorted(row["amount"] for row in mill.published("pairs") if row["user"] is None) == sorted(PAIRS)
+    assert [row["amount"] for row in mill.published("minutes") if row["user"] is None] == [2_000_013]
+    assert all(each.agrees for each in verify(an_amendment(widen(mill)), Scope()))

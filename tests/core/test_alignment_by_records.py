@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.builders import NOW, a_flow, tp
 from tidemill.core.bind.flow import Flow
+from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.alignment import Seen
 from tidemill.core.plan.plan import BatchPlan
@@ -135,6 +136,25 @@ def test_partition_without_records_is_waited_for_by_each_record_until_it_is_idle
     assert planned(flow, at({0: 0, 1: 0}), log, silent_for=61) == {0: 2, 1: 0}
 
 
+def test_waiting_costs_one_look_however_many_wait() -> None:
+    log = {0: [500, 501], 1: [900, 901], 2: []}
+    position = at({0: 0, 1: 0, 2: 0})
+    for limit, expected in ((None, 1), (9, 1), (2, 1), (1, 2)):
+        looked, look = looking_at(log)
+        plan = plan_of(a_drifting_flow(), position, log, look, limit=limit)
+        assert plan is None or plan.records == 0
+        assert len(looked) == expected
+
+
+def test_what_counts_records_at_most_once_reads_none_before_it_is_planned() -> None:
+    flow, log = a_drifting_flow(), {0: [20, 500], 1: [1]}
+    flow = replace(flow, spec=replace(flow.spec, guarantee=Guarantee.AT_MOST_ONCE))
+    looked, look = looking_at(log)
+    plan = plan_of(flow, at({0: 0, 1: 0}), log, look)
+    assert plan is not None
+    assert (plan.records, looked) == (3, [])
+
+
 def test_records_are_looked_at_once_where_none_is_too_far_ahead_and_not_at_all_without_a_drift() -> None:
     log = {0: [1, 2], 1: [3]}
     looked, look = looking_at(log)
@@ -153,6 +173,15 @@ def test_no_partition_waits_for_one_that_the_read_limit_leaves_out() -> None:
         assert plan is not None
         position = moved(a_drifting_flow(), plan, log)
         assert position.topics["t"].offsets == {0: 0, 1: expected}
+
+
+def test_what_a_fast_partition_does_not_read_of_the_limit_is_read_of_the_slow_one() -> None:
+    log = {0: range(10, 5_000), 1: range(11, 211)}
+    counts = planned(a_drifting_flow(), at({0: 9, 1: 10}), log, limit=200)
+    # In proportion to their backlogs, the slow one gets 8 records: 41 in all.
+    assert counts[0] > 30
+    assert counts[1] > 50
+    assert sum(counts.values()) <= 200
 
 
 def moved(flow: Flow, plan: BatchPlan, log: Log) -> Position:
@@ -179,7 +208,7 @@ def test_no_partition_gets_ahead_and_the_slowest_one_is_always_read_to_its_end(
         moving = {place.partition for place, clock in position.clocks.items() if clock != before.get(place)}
         marks = {tp.partition: clock.watermark(delay * SECOND) for tp, clock in position.clocks.items()}
         offsets = position.topics["t"].offsets
-        most = min(heads(log, offsets, marks, delay).values(), default=BEGINNING) + DRIFT * SECOND
+        most = min(places(log, offsets, marks, delay, limit or 1).values(), default=BEGINNING) + DRIFT * SECOND
         assert all(marks[p] <= most for p in moving)
     left = {p for p, times in log.items() if position.topics and offsets[p] < len(times)}
     if left:
@@ -189,11 +218,11 @@ def test_no_partition_gets_ahead_and_the_slowest_one_is_always_read_to_its_end(
         assert min(next_ones) > finished + DRIFT * SECOND
 
 
-def heads(log: Log, offsets: Mapping[int, int], marks: Mapping[int, int], delay: int) -> Mapping[int, int]:
-    """The watermark after one more record of each partition that has one."""
+def places(log: Log, offsets: Mapping[int, int], marks: Mapping[int, int], delay: int, limit: int) -> Mapping[int, int]:
+    """The watermarks after what a batch could read more of each partition that has one; a limit cuts that anywhere."""
     found = {}
     for p, times in log.items():
         more = [(time - delay) * SECOND for time in times[offsets[p] :] if time is not None]
         if marks[p] != BEGINNING:
-            found[p] = max([*more[:1], marks[p]])
+            found[p] = max([*more[:limit], marks[p]])
     return found

@@ -140,3 +140,38 @@ def let_in_later(mill: Mill, story: Story, disturb: Callable[[Mill, int], None] 
 def let_in(mill: Mill, **chosen: Any) -> None:
     """A repair of rejected records."""
     done(repair(an_amendment(mill), SideOutput.QUARANTINE, selection(**chosen) if chosen else Selection()))
+
+
+OF_THREE = """
+from tidemill import *
+
+with Pipeline("firings", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts")
+    buffered = events.key_by("user").window(TumblingBuffer(CountPolicy(2)))
+    buffered.aggregate(n=Count(), amount=Sum("amount")).publish("firings", contract="firings")
+    pairs = events.key_by("user").window(SlidingBuffer(CountPolicy(2)))
+    pairs.aggregate(n=Count(), amount=Sum("amount")).publish("pairs", contract="pairs")
+    minutes = events.key_by("user").window(Tumbling("1 minute"))
+    minutes.aggregate(n=Count(), amount=Sum("amount")).publish("minutes", contract="minutes", trigger="on_update")
+"""
+PAIRS = [1, 2_000_001, 2_000_003, 7, 9]
+"""The sums of each two neighbours of the key null, once the rejected record counts."""
+
+
+def of_three_tables(folder: Path, session: Any, **settings: Any) -> Mill:
+    """A pipeline with two tables of firings and one of windows, with records of a key that is null, one rejected."""
+    mill = firings(folder, session, "TumblingBuffer(CountPolicy(2))", collect=False, **settings)
+    (folder / "pipelines" / "pipeline.py").write_text(OF_THREE)
+    contract = (folder / "data_contracts" / "firings.odcs.yaml").read_text()
+    contract = contract.replace("user, logicalType: string, required: true", "user, logicalType: string")
+    bounds = (
+        "      - {name: window_start, logicalType: timestamp}\n      - {name: window_end, logicalType: timestamp}\n"
+    )
+    for name, text in (("firings", contract), ("pairs", contract), ("minutes", contract + bounds)):
+        named = text.replace("id: firings", f"id: {name}").replace("- name: firings", f"- name: {name}")
+        (folder / "data_contracts" / f"{name}.odcs.yaml").write_text(named)
+    mill = Mill(Project.load(folder), session, "firings")
+    for amounts in ([1, 2_000_000], [3, 4], [5]):
+        mill.feed([*(an_event(1, None, amount) for amount in amounts), an_event(1, "b", 1)])
+        mill.run()
+    return mill

@@ -145,8 +145,7 @@ class Attempt:
         if self.aggregate_by != "auto":
             return self._in_spark(read)
         native = NativeAggregation(self.flow, self._reading, self.slices, self.firings, self.key_replay)
-        read = native.held(read)
-        return native.over(read) or self._in_spark(read)
+        return native.over(read := native.held(read)) or self._in_spark(read)
 
     def _in_spark(self, read: Read) -> Aggregated:
         read = read.kept(self.flow, self.writers.spark, often=self.again is not None)
@@ -242,6 +241,8 @@ class Attempt:
         nothing = partial(self.of_nothing, sink)
         fires = self.firings.fire(sink, found.ordered.get(sink.table), position.watermark_of(sink.table), nothing)
         self.slices.keys(sink, fires.state)
+        if (keys := self.firings.touched.get(sink.table)) is not None:
+            fires = self.publisher.of_keys(sink, fires, keys)
         return Fired(fires.rows, gone=fires.gone)
 
     def of_nothing(self, sink: FiringSink) -> pa.Table:
@@ -275,8 +276,7 @@ class Attempt:
                 reasons = put_aside(self.publisher, self.side_outputs(found), self._job_done(found))
                 by_table = {item.sink.table: item for item in staged.rows}
                 for sink in self.flow.sinks:
-                    item, keys = by_table.get(sink.table), self.firings.touched.get(sink.table)
-                    self.publisher.publish(sink, item, self._job_done(found), keys)
+                    self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
             case _:
                 assert_never(self.plan.work)
         if self.given_up:

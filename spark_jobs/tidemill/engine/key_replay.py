@@ -72,6 +72,11 @@ class KeyReplay:
         return [stream(source=i, scan=scans[i.topic]) for i in flow.inputs if i.topic in scans]
 
     @cached_property
+    def _kept(self) -> Sequence[Stream]:
+        """The same streams for jobs of Spark: read once, whichever tables take the rows."""
+        return [stream.kept(self.reading.writers.spark) for stream in self._streams]
+
+    @cached_property
     def _found(self) -> NativeFound | None:
         if not self.natively:
             return None
@@ -80,8 +85,10 @@ class KeyReplay:
 
     def here(self, sink: FiringSink, own: pa.Table) -> pa.Table | None:
         """The records of the keys of the repair's `own` records, in this process; None if Spark has to read them."""
-        if not own.num_rows or self._found is None:
-            return own if not own.num_rows else None
+        if not own.num_rows:
+            return own
+        if self._found is None:
+            return None
         keys, rows = own.select(list(sink.keys or PLACE)), self._found.rows[sink.table]
         self.firings.touch(sink, keys)
         rows = rows.take(pa.array(with_key_of(rows, keys, sink.keys)))
@@ -98,7 +105,7 @@ class KeyReplay:
         self.firings.touch(sink, keys)
         aside = self.again.aside[sink.table]
         without = writers.frame([writers.in_driver(aside)]) if aside.num_rows else None
-        rows = entering(self._streams, sink, without)
+        rows = entering(self._kept, sink, without)
         assert rows is not None
         if not sink.keys:
             return rows

@@ -52,22 +52,23 @@ def about_firings(amendment: AmendmentJob, output: SideOutput, wanted: Selection
     from tidemill.repair.replaying_keys import CountsNow, replay_of_keys
 
     ordered = [sink.table for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
-    tables = [table for table in ordered if output is not SideOutput.LATE or wanted.table in {None, table}]
+    if output is SideOutput.LATE:
+        named = [table for table in ordered if wanted.table in {None, table}]
+        told = f"records of {', '.join(named)} count only in windows that still take records; the others stay late"
+        return told if named else None
     chosen = amendment.side_tables.choose(output, wanted, columns=_columns(output))
-    if not tables or chosen is None or not chosen.rows.num_rows:
+    if not ordered or chosen is None or not chosen.rows.num_rows:
         return None
     asked = Repair(source=output, version=chosen.version, batches=chosen.batches, reason=amendment.reason)
-    named = ", ".join(tables)
-    stays = "; records of closed windows stay late" if output is SideOutput.LATE else ""
+    tables = ", ".join(ordered)
     try:
         replay = replay_of_keys(amendment, amendment.ledger.view(), asked, chosen.ranges)
     except CountsNow as why:
-        return f"in {named}, they count after all records that their keys have read so far, because {why}{stays}"
-    if replay is None:
-        return None
+        return f"in {tables}, they count after all records that their keys have read so far, because {why}"
+    assert replay is not None
     return (
-        f"in {named}, all records of their keys since batch {replay.since} are read again, and the firings of these "
-        f"keys since then are replaced{stays}"
+        f"in {tables}, all records of their keys since batch {replay.since} are read again, and the firings of these "
+        "keys since then are replaced"
     )
 
 

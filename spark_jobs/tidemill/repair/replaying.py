@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.errors import OffsetsLost
-from tidemill.core.history.coverage import Cover, batches_of, still_held
+from tidemill.core.history.coverage import Cover, batches_of, plans_of, still_held
 from tidemill.core.history.lineage import Superseded, origins_of
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange
@@ -17,6 +17,7 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges
 from tidemill.core.plan.work import Kind, replay_of
+from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.replaying import is_readable, replayed
 from tidemill.engine.storage.state_table import horizon_of
@@ -82,12 +83,15 @@ class Replaying:
 def superseded_by_backfills(amendment: AmendmentJob, past: Past) -> Superseded:
     """The batches that each backfill has superseded, and those whose firings a repair has computed again."""
     kinds = {Kind.BACKFILL, Kind.REPAIR}
-    found = past.batches(lambda zone: not kinds.isdisjoint(zone.kinds))
-    plans = [plan_of(amendment.ledger, b.batch_id) for b in found if b.kind in kinds]
-    jobs = {plan.batch_id: plan.job.supersedes for plan in plans if plan.job is not None and plan.job.supersedes}
-    replays = {plan.batch_id: replay for plan in plans if plan.job is None and (replay := replay_of(plan.work))}
-    again = {batch_id: (BatchRange(replay.since, batch_id),) for batch_id, replay in replays.items()}
-    return {**jobs, **again}
+    found = [b.batch_id for b in past.batches(lambda zone: not kinds.isdisjoint(zone.kinds)) if b.kind in kinds]
+    superseded: dict[int, tuple[BatchRange, ...]] = {}
+    for ids in batch_ranges(found):
+        # Of a batch that was planned twice, the later plan counts.
+        for plan in plans_of(entry.event for entry in amendment.ledger.of_batches(ids, Planned)):
+            replay = replay_of(plan.work)
+            again = () if replay is None else (BatchRange(replay.since, plan.batch_id),)
+            superseded[plan.batch_id] = again if plan.job is None else plan.job.supersedes
+    return {batch_id: batches for batch_id, batches in superseded.items() if batches}
 
 
 def _idle(past: Past, position: Position, since: int) -> tuple[BatchRange, ...]:

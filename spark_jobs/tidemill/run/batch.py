@@ -110,7 +110,7 @@ def run_batch(
         request.watcher.claimed(claim.plan, claim.attempt)
         flow = flow.reading(claim.plan.known_topics)
         where = f"{name}: batch {claim.plan.batch_id}"
-        attempt = _attempt(project, flow, claim, spark, uris, book, read_again(sources, book, flow, claim.plan))
+        attempt = _attempt(project, flow, claim, spark, uris, book, read_again(sources, book, flow, claim))
         try:
             with judged(flow, uris, claim, book), rules_named(flow), explained(where):
                 times = _Times(started, timed)

@@ -43,6 +43,9 @@ class _Look:
         reading = NativeReading(writers, settings.driver_records, partial(in_memory, most=settings.driver_records))
         looking = Looking(reading=reading, natively=settings.aggregate == "auto")
         where = f"{flow.name}: a look at the records of batch {plan.batch_id}"
-        with rules_named(flow), explained(where), boundary("look", plan.batch_id):
-            scans = {name: self.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
-            return looking.look(flow, plan, scans, bounds)
+        try:
+            with rules_named(flow), explained(where), boundary("look", plan.batch_id):
+                scans = {name: self.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
+                return looking.look(flow, plan, scans, bounds)
+        finally:
+            writers.release()

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
+from tidemill.core.errors import OffsetsLost, TopicRecreated, UnknownTopic
 from tidemill.core.history.coverage import united
 from tidemill.core.plan.amendments import Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.events import Cancelled
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.engine.key_replay import Again
 from tidemill.ledger.ledger import Ledger
+from tidemill.run.claiming import Claim
 from tidemill.run.histories import turns_of
 from tidemill.run.sources import Sources
 from tidemill.tables.lookup import Lookup
@@ -23,19 +29,37 @@ from tidemill.tables.lookup import Lookup
 _PLACE = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
 
 
-def read_again(sources: Sources, ledger: Ledger, flow: Flow, plan: BatchPlan) -> Again | None:
+def read_again(sources: Sources, ledger: Ledger, flow: Flow, claim: Claim) -> Again | None:
     """What the batch of this plan reads again; None unless it is a repair that folds keys again.
 
     Each attempt finds the same: it follows from the plan, from events before it, and from what earlier batches put
     aside.
 
+    If the log has lost some of it since the repair was planned, and nothing is published, the repair is given up.
+
     Raises:
-        LogError: the log has lost some of it since the repair was planned.
+        LogError: the log has lost some of it.
     """
-    work = plan.work
+    plan, work = claim.plan, claim.plan.work
     if not isinstance(work, Repair) or work.replay is None:
         return None
-    turns = turns_of(ledger, since=work.replay.since, until=plan.batch_id)
+    try:
+        return _read_again(sources, ledger, flow, plan, work.replay)
+    except (OffsetsLost, TopicRecreated, UnknownTopic) as error:
+        if claim.audited is not None:
+            raise
+        reason = f"the log has lost what it reads again: {error.message}"
+        cancelled = Cancelled(batch_id=plan.batch_id, attempt=claim.attempt, reason=reason, at=datetime.now(UTC))
+        with boundary("cancelled", plan.batch_id):
+            ledger.append(lambda _: cancelled)
+        raise type(error)(
+            f"{error.message}; the repair was dropped before anything was published",
+            fix="repeat it: its records then count after all that their keys have read",
+        ) from error
+
+
+def _read_again(sources: Sources, ledger: Ledger, flow: Flow, plan: BatchPlan, replay: Replay) -> Again:
+    turns = turns_of(ledger, since=replay.since, until=plan.batch_id)
     tables = [sink.table for sink in flow.sinks if isinstance(sink, FiringSink)]
     reads = united(turn.reads for turn in turns if any(map(turn.feeds, tables)))
     with boundary("scan", plan.batch_id):
@@ -43,11 +67,11 @@ def read_again(sources: Sources, ledger: Ledger, flow: Flow, plan: BatchPlan) ->
     return Again(
         reads=reads,
         scans=scans,
-        aside={table: _aside(sources, plan, work, table) for table in tables},
+        aside={table: _aside(sources, plan, table) for table in tables},
     )
 
 
-def _aside(sources: Sources, plan: BatchPlan, repair: Repair, table: str) -> pa.Table:
+def _aside(sources: Sources, plan: BatchPlan, table: str) -> pa.Table:
     """The records that earlier batches put aside and that the repair does not take."""
     found = []
     for output, of_table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, table)):
@@ -56,8 +80,9 @@ def _aside(sources: Sources, plan: BatchPlan, repair: Repair, table: str) -> pa.
         if chosen is None:
             continue
         rows = chosen.rows
-        takes = output is repair.source and repair.only in {None, table}
-        found.append((rows.filter(pa.array(~_taken(rows, plan))) if takes else rows).select(list(_PLACE)))
+        if output is SideOutput.QUARANTINE:
+            rows = rows.filter(pa.array(~_taken(rows, plan)))
+        found.append(rows.select(list(_PLACE)))
     empty = pa.table(
         {"topic": pa.array([], pa.string()), "partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())}
     )

@@ -24,7 +24,7 @@ from tidemill.cli.amending import (
     execute,
     looked_at,
 )
-from tidemill.cli.output import MOST, AsJson, PipelineName
+from tidemill.cli.output import MOST, AsJson, PipelineName, console
 from tidemill.cli.views.late_windows import show_windows
 from tidemill.cli.views.reject_groups import show_groups
 from tidemill.cli.views.side_outputs import show_records, show_repair
@@ -216,10 +216,14 @@ def _repair(
         shown = looked_at(ctx, pipeline, most=most)
         show_repair(shown, output, wanted, mixed=mixed, full=full, as_json=as_json)
         return
+    from tidemill.inspect.repairs import about_firings
     from tidemill.repair.named import check_something
     from tidemill.repair.repair import repair
 
-    check_something(looked_at(ctx, pipeline), output, wanted)
+    looked = looked_at(ctx, pipeline)
+    check_something(looked, output, wanted)
+    if not as_json and (note := about_firings(looked, output, wanted)):
+        console().print(note)
     nothing = f"nothing to do: no such record is there; see `tidemill {output.value} ls {pipeline}`"
     execute(
         ctx,

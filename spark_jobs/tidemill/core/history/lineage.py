@@ -13,7 +13,7 @@ from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 
 Superseded = Mapping[int, tuple[BatchRange, ...]]
-"""The batches that each batch of a backfill has superseded, or will."""
+"""The batches that each batch of a backfill has superseded, or will, and those whose firings a repair has again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
@@ -13,6 +13,9 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import clocks_of
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING, PartitionClock, Reached
+
+_GREATEST = 2**62
+"""No event time or delay comes near it, so that both can be added in 64 bits."""
 
 Ranges = Mapping[str, tuple[OffsetRange, ...]]
 """Offsets by topic: one range for each partition."""
@@ -33,6 +36,18 @@ class Seen:
 Look = Callable[[Flow, BatchPlan, Mapping[TopicPartition, int]], Seen]
 """Reads the records of a plan before it is written. The bounds, by partition, are in microseconds: of event time, or of
 the mark where records tell the watermark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What looks have found so far, while one plan is made.
+
+    `seen` has the watermarks to which partitions would come; of one that waits, this is the place where it is.
+    `refused` has those whose first record lies beyond a watermark, and the greatest such watermark.
+    """
+
+    seen: dict[TopicPartition, int] = field(default_factory=dict)
+    refused: dict[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,31 +72,52 @@ class Alignment:
 
     def near(self) -> Ranges:
         """The offsets to read of partitions that are not too far ahead yet; none of the others."""
-        marks = self._watermarks(self.position.clocks)
-        most = self._most(marks)
+        marks, most = self._watermarks(self.position.clocks), self.most(Found())
         return _only(self.backlog, lambda tp: marks.get(tp, BEGINNING) <= most)
 
-    def cut(self, plan: BatchPlan, look: Look, seen: dict[TopicPartition, int]) -> Ranges:
+    def cut(self, plan: BatchPlan, look: Look, found: Found) -> Ranges:
         """The offsets of a plan, each range up to the first record that would put its partition too far ahead.
 
-        `seen` has the watermarks that earlier looks found for partitions, which count as the place where a partition
-        is that waits; what this one finds is added.
+        What this look finds is added to what earlier ones `found`.
         """
         ranges = {topic: at.ranges for topic, at in plan.topics.items()}
-        after = clocks_of(plan.topics, plan.topics_after(look(self.flow, plan, {}).reached))
         read = {each.topic_partition for items in ranges.values() for each in items if each}
+        # As long as the slowest partition stays where it is, one look is enough.
+        likely = self.most(found)
+        first = look(self.flow, plan, self._bounds(read, likely))
+        after = clocks_of(plan.topics, plan.topics_after(first.reached))
         marks = self._watermarks({**self.position.clocks, **{tp: after[tp] for tp in read}})
-        seen.update({tp: mark for tp, mark in marks.items() if tp in read})
-        most = self._most({**marks, **seen})
-        ahead = [tp for tp in read if marks.get(tp, BEGINNING) > most]
+        # A plan with fewer records of a partition may come less far.
+        found.seen.update({tp: min(marks[tp], found.seen.get(tp, marks[tp])) for tp in read if tp in marks})
+        most = self.most(found)
+        ahead = {tp for tp in read if marks.get(tp, BEGINNING) > most}
         if not ahead:
             return ranges
-        too_far = look(self.flow, plan, {tp: most + (self.flow.delays[tp.topic] or 0) for tp in ahead}).too_far
-        return {topic: tuple(_until(item, too_far) for item in items) for topic, items in ranges.items()}
+        too_far = first.too_far if most == likely else look(self.flow, plan, self._bounds(ahead, most)).too_far
+        ends = {tp: offset for tp, offset in too_far.items() if tp in ahead}
+        cut = {topic: tuple(_until(item, ends) for item in items) for topic, items in ranges.items()}
+        left = {item.topic_partition for items in cut.values() for item in items if item}
+        found.refused.update(dict.fromkeys(read - left, most))
+        return cut
 
-    def _most(self, watermarks: Mapping[TopicPartition, int]) -> int:
+    def next(self, readable: Ranges, found: Found) -> Ranges:
+        """What to look at after a plan of which nothing was left: what else is `readable`, or else in the backlog.
+
+        Partitions of which it is known that their first record is too far ahead are left out.
+        """
+        most = self.most(found)
+        waiting = {tp for tp, bound in found.refused.items() if bound >= most}
+        left = _only(readable, lambda tp: tp not in waiting)
+        return left if _count(left) else _only(self.backlog, lambda tp: tp not in waiting)
+
+    def most(self, found: Found) -> int:
+        """The greatest watermark that a partition may come to, as far as it is known."""
         assert self.flow.spec.max_drift is not None
-        return min(watermarks.values(), default=BEGINNING) + micros(self.flow.spec.max_drift)
+        marks = {**self._watermarks(self.position.clocks), **found.seen}
+        return min(min(marks.values(), default=BEGINNING) + micros(self.flow.spec.max_drift), _GREATEST)
+
+    def _bounds(self, places: Iterable[TopicPartition], most: int) -> Mapping[TopicPartition, int]:
+        return {tp: most + (self.flow.delays[tp.topic] or 0) for tp in places}
 
     def _watermarks(self, clocks: Mapping[TopicPartition, PartitionClock]) -> Mapping[TopicPartition, int]:
         """The watermarks of partitions that hold others back."""
@@ -103,25 +139,38 @@ def planned_near(alignment: Alignment, planned: Callable[[Ranges], BatchPlan], l
     all of a plan is too far ahead, those that the limit has left out are next. Once all have been looked at, the
     slowest of those that have records is known: so none waits for one that waits for it.
     """
-    near, seen = alignment.near(), dict[TopicPartition, int]()
     if look is None:
-        return planned(near)
-    for readable in (near, alignment.backlog, alignment.backlog):
-        while (plan := planned(readable)).records:
-            cut = alignment.cut(plan, look, seen)
-            if any(map(any, cut.values())) or plan.records == _count(alignment.backlog):
-                return planned(cut)
-            readable = _without(readable, plan)  # noqa: PLW2901  what is left of it
-    return plan
+        return planned(alignment.near())
+    found = Found()
+    readable = alignment.next(alignment.near(), found)
+    while _count(readable):
+        plan = planned(readable)
+        cut = alignment.cut(plan, look, found)
+        if plan.records == _count(alignment.backlog):
+            return planned(cut)
+        if any(map(any, cut.values())):
+            return planned(_fuller(alignment, planned, look, readable, cut))
+        readable = alignment.next(readable, found)
+    return planned(readable)
+
+
+def _fuller(
+    alignment: Alignment, planned: Callable[[Ranges], BatchPlan], look: Look, readable: Ranges, cut: Ranges
+) -> Ranges:
+    """`cut`, or more: partitions that were cut leave what is left of their share of the limit to the others."""
+    limited = planned(readable)
+    if limited.records in {_count(readable), _count(cut)}:
+        return cut
+    shares = {each.topic_partition: each for topic in limited.topics.values() for each in topic.ranges}
+    ends = {
+        r.topic_partition: r.until_offset for items in cut.values() for r in items if r != shares[r.topic_partition]
+    }
+    plan = planned({topic: tuple(_until(item, ends) for item in items) for topic, items in readable.items()})
+    return max(cut, alignment.cut(plan, look, Found()), key=_count)
 
 
 def _count(ranges: Ranges) -> int:
     return sum(len(item) for items in ranges.values() for item in items)
-
-
-def _without(ranges: Ranges, plan: BatchPlan) -> Ranges:
-    read = {each.topic_partition for topic in plan.topics.values() for each in topic.ranges if each}
-    return _only(ranges, lambda tp: tp not in read)
 
 
 def _only(ranges: Ranges, wanted: Callable[[TopicPartition], bool]) -> Ranges:

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import TopicRecreated
 from tidemill.core.identity.semantics import SEMANTICS
@@ -93,8 +94,13 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
 
     # What is drained has come to its end: nothing has to wait.
     aligned = None if drain else Alignment.of(flow, position, backlog, clock=clock)
-    plan = planned(backlog) if aligned is None else planned_near(aligned, planned, look)
+    plan = planned(backlog) if aligned is None else planned_near(aligned, planned, _seeing(flow, look))
     return plan if plan.records or gone or redefined or _moves(flow, plan) else None
+
+
+def _seeing(flow: Flow, look: Look | None) -> Look | None:
+    """The look of a pipeline. What counts records at most once must not fail for a record that no batch has planned."""
+    return None if flow.spec.guarantee is Guarantee.AT_MOST_ONCE else look
 
 
 def _plan(flow: Flow, position: Position, batch_id: int, clock: datetime, live: Live) -> BatchPlan:

@@ -86,7 +86,9 @@ class Beside:
         """
         contract, last = self.sink.contract, self.job is not None and self.job.complete
         scopes = {Scope.BATCH} if self.staged.count else set()
-        if last or (self.job is None and (self.staged.count or self.item.gone is not None)):
+        if last or (
+            self.job is None and (self.staged.count or self.item.gone is not None or self.item.keys is not None)
+        ):
             scopes.add(Scope.TABLE)
         return replace(contract, table_rules=tuple(r for r in contract.table_rules if r.scope in scopes))
 

@@ -62,8 +62,8 @@ class Fires:
 class Firings:
     """Folds the records of a batch, lets time pass, and merges what fires.
 
-    `found` is for the position and the commit. `histories` has the batches whose records are folded, for tables that a
-    backfill computes again, or a repair of some keys: those that it has `touched`.
+    `found` is for the position and the commit. `histories` has, by table, the batches whose records are folded again:
+    by a backfill those of all keys, by a repair those of the keys that it has `touched`.
     """
 
     flow: Flow
@@ -83,7 +83,8 @@ class Firings:
     def kept(self, sink: FiringSink) -> Kept | None:
         """The state of a sink before the first batch that is folded; None when there is none. It is read once.
 
-        In a repair, that holds for the keys that it has touched: of all others it is the state as it is now.
+        If a repair folds keys again, it is their state before the first of these batches, and of all other keys that
+        of now.
 
         Raises:
             EngineError: maintenance has removed some of it since the batch was planned.
@@ -102,7 +103,7 @@ class Firings:
         return now.with_keys_of(sink, then, keys)
 
     def touch(self, sink: FiringSink, keys: pa.Table) -> None:
-        """Fold all records of these keys again. Their state must not have been read yet."""
+        """Fold all records of these keys again."""
         self.touched[sink.table] = keys
         self._kept.pop(sink.table, None)
 
@@ -111,7 +112,7 @@ class Firings:
         """Whether only keys that the records of a repair touch are folded again."""
         return isinstance(self.plan.work, Repair)
 
-    def _again(self, sink: FiringSink) -> History | None:
+    def _folded_again(self, sink: FiringSink) -> History | None:
         """The batches that are folded again; None where only the records of this batch are folded."""
         known = self.histories.get(sink.table)
         return None if self._of_some_keys and sink.table not in self.touched else known
@@ -126,16 +127,16 @@ class Firings:
 
     @cached_property
     def writes_anew(self) -> bool:
-        """Whether the batch writes all that keys keep, because little else is left of the slices before it.
+        """Whether the batch writes all that keys keep: it folds keys again, or little else is left of earlier slices.
 
         It writes that of all tables of firings, because one number says which slices count for them. State of one that
         the declaration lacks may be needed again.
         """
+        if self.plan.live is None:
+            return self._of_some_keys and self._replay is not None
         sinks = [sink for sink in self.flow.sinks if isinstance(sink, FiringSink)]
         known = {table for table, shape in self.plan.position.shapes.items() if is_of_firings(shape)}
-        if self._of_some_keys:
-            return self._replay is not None
-        if self.plan.live is None or known - {sink.table for sink in sinks}:
+        if known - {sink.table for sink in sinks}:
             return False
         return is_outgrown([(sink, kept) for sink in sinks if (kept := self.kept(sink)) is not None])
 
@@ -170,7 +171,7 @@ class Firings:
 
         With a history it passes in between. A repair notes the clock of keys of which nobody noted when they were used.
         """
-        return self._again(sink) is None and (self.plan.live is not None or sink.timeout is None)
+        return self._folded_again(sink) is None and (self.plan.live is not None or sink.timeout is None)
 
     def fold(self, sink: FiringSink, columns: tuple[str, ...], history: History) -> OrderedFold:
         """The fold of records with these columns. Surplus keys of a batch are forgotten later, once its time passed."""
@@ -181,7 +182,7 @@ class Firings:
             columns=columns,
             marked=sink.marker is not None,
             together=sink.most_keys is not None,
-            most=sink.most_keys if self._again(sink) is not None else None,
+            most=sink.most_keys if self._folded_again(sink) is not None else None,
         )
 
     def history(self, sink: FiringSink) -> History:
@@ -191,7 +192,7 @@ class Firings:
         """
         before = Moment(self.plan.position.watermark_of(sink.table), micros(self.plan.clock))
         own = Epoch(self.plan.batch_id, before, Moment(before.watermark))
-        return self._again(sink) or History(epochs=(own,))
+        return self._folded_again(sink) or History(epochs=(own,))
 
     def fire(self, sink: FiringSink, found: pa.Table | None, after: int, nothing: Nothing) -> Fires:
         """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""
@@ -205,7 +206,7 @@ class Firings:
         if passed is not None:
             parts.append(passed)
             keys = keys.then(told_keys(sink, passed, self._stamp + 1))
-        if self._again(sink) is None:
+        if self._folded_again(sink) is None:
             keys = keys.at_most(sink.most_keys, self._stamp + 1)
         self._note(sink, keys, parts)
         own = None if found is None else new_pieces(sink, found)
@@ -253,7 +254,7 @@ class Firings:
 
     def _time_left(self, sink: FiringSink, after: int, *, folded: bool) -> History | None:
         """The time that passes once records are folded; None where it has passed with them, or passes for no key."""
-        if (known := self._again(sink)) is not None:
+        if (known := self._folded_again(sink)) is not None:
             return None if folded else known
         if self.plan.live is None:
             return None
@@ -265,7 +266,7 @@ class Firings:
         if history is None or not (waits_for_time(sink.window) or sink.most_keys is not None):
             return None
         # A history may set the clock back, so its last moment does not say what comes in it.
-        left = keys.everything() if self._again(sink) is not None else keys.woken(history.epochs[-1].after)
+        left = keys.everything() if self._folded_again(sink) is not None else keys.woken(history.epochs[-1].after)
         if not left.num_rows:
             return None
         return self.fold(sink, sink.keys, history).over(waiting(sink, left))
@@ -276,14 +277,15 @@ class Firings:
             self.found.due[sink.table] = due
         if (since := keys.earliest(SINCE)) is not None:
             self.found.oldest_open[sink.table] = since
-        if isinstance(sink.window, EventWindows) and sink.window.accept_loss:
+        # What was lost of keys that a repair folds again, their batches have counted.
+        if isinstance(sink.window, EventWindows) and sink.window.accept_loss and sink.table not in self.touched:
             self.found.lost += sum(map(lost, parts))
 
     def _state(self, sink: FiringSink, keys: OrderedKeys, own: pa.Table | None, kept: Kept | None) -> StagedRows | None:
         """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces.
 
-        A backfill adds all that keys keep from now on, for it replaces the state from before; now and then, so does a
-        live batch.
+        What folds keys again adds all that keys keep from now on, for it replaces the state from before; now and then,
+        so does a live batch.
         """
         if self._replay is not None or self.writes_anew:
             every, pieces = keys.everything(), together(own, kept and kept.pieces)

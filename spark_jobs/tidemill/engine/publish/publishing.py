@@ -1,13 +1,14 @@
 """Step 6 of a batch: writes to the tables that readers see, once for each, with the batch as its transaction.
 
 live, repair      windows are upserted, and so are firings that update rows; other rows are appended
+repair            of keys that it folds again, the rows of firings are replaced
 backfill          rows wait in tables that nobody reads; its last batch replaces windows and rows
 rewind            every table goes back to an earlier version
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,11 +23,11 @@ from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
-from tidemill.engine.publish.replaced_keys import ReplacedKeys
+from tidemill.engine.publish.row_replacer import RowReplacer
 from tidemill.engine.publish.session_results import remembered
 from tidemill.engine.publish.side_tables import Taken
 from tidemill.engine.publish.sink_rows import SinkRows
-from tidemill.engine.publish.table_writer import TableWriter, write_of
+from tidemill.engine.publish.table_writer import write_of
 from tidemill.engine.storage.corrections import corrections
 from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import check_horizon
@@ -38,24 +39,20 @@ from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.interface import Between, Table, TableSpec, Transaction, Written, of_batches
 from tidemill.tables.keeping import KeptTable
-from tidemill.tables.rewrite import Picked
 
 _ROW = ("table_name", "topic", "partition", "offset")
 
 
 @dataclass(kw_only=True)
-class Publisher(TableWriter):
+class Publisher(RowReplacer):
     """Writes what one attempt publishes."""
 
-    def publish(self, sink: Sink, item: SinkRows | None, job: Backfill | None, keys: pa.Table | None = None) -> None:
-        """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch.
-
-        `keys` are those of which a repair computes all firings again.
-        """
+    def publish(self, sink: Sink, item: SinkRows | None, job: Backfill | None) -> None:
+        """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch."""
         staged, gone = (None, None) if item is None else (item.staged, item.gone)
         match sink, job:
-            case FiringSink(), None if keys is not None:
-                self._replace_keys(sink, staged, keys)
+            case FiringSink(), None if item is not None and item.keys is not None:
+                self.replace_keys(sink, item.staged, item.keys)
             case RowSink() | FiringSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
             case RowSink() | FiringSink(), Backfill() as job:
@@ -92,29 +89,7 @@ class Publisher(TableWriter):
         back = None if refused is None else self.writers.in_driver(taken.back(refused))
         full = [part for part in (back, staged) if part is not None and part.count]
         rows = self.writers.together(full) if full else self._no_rows(spec)
-        self._replace_picked(spec, rows, taken.within, taken.rows, taken.left)
-
-    def _replace_picked(
-        self,
-        spec: TableSpec,
-        rows: StagedRows,
-        within: tuple[Between, ...],
-        only: Picked,
-        left: Callable[[], pa.Table],
-    ) -> None:
-        """Replace the rows inside `within` that `only` means; `left` gives the others there."""
-        if rows.writer is self.writers.driver:
-
-            def take(table: Table[Any], named: Transaction) -> Written:
-                assert isinstance(table, DeltaRsTable)
-                return table.replace(rows.rows, within=within, transaction=named, plan_hash=self._plan_hash, only=only)
-
-            self._write(spec, rows, take)
-            return
-        # Spark can only replace all rows of a batch, so the rows that stay are written again.
-        stay = left()
-        whole = self.writers.together([rows, self.writers.in_driver(stay)]) if stay.num_rows else rows
-        self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
+        self.replace_picked(spec, rows, taken.within, taken.rows, taken.left)
 
     def _replace_batches(
         self, spec: TableSpec, staged: StagedRows | None, job: Backfill, *, whole: bool = False
@@ -129,17 +104,6 @@ class Publisher(TableWriter):
         within = (EVERY_ROW,) if whole else of_batches(job.supersedes)
         rows = self.writers.together(parts) if parts else self._no_rows(spec)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
-
-    def _replace_keys(self, sink: FiringSink, staged: StagedRows | None, keys: pa.Table) -> None:
-        """Replace the rows that batches have published of these keys since the first one that is folded again."""
-        spec = self.uris.published_table(sink)
-        if staged is None and newest(spec) is None:
-            return
-        replaced, rows = ReplacedKeys.of(self.plan, sink, keys), staged or self._no_rows(spec)
-        if sink.replaces:
-            there = DeltaRsTable(spec).read() if newest(spec) else pa.table({name: [] for name in spec.columns})
-            self._keep(sink, replaced.changes(self.plan, there, rows.writer.arrow(rows.rows)))
-        self._replace_picked(spec, rows, replaced.within, replaced.picked, lambda: replaced.left_of(spec))
 
     def superseded_aside(self) -> pa.Table:
         """The records that superseded batches had put aside, once for each table with windows."""
@@ -233,15 +197,7 @@ class Publisher(TableWriter):
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
         after = staged.writer.arrow(staged.rows)
         gone = None if removed is None else removed.writer.arrow(removed.rows)
-        self._keep(sink, corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock, gone=gone))
-
-    def _keep(self, sink: StatefulSink, rows: pa.Table) -> None:
-        """Append to the table of corrections."""
-        spec, changed = self.uris.corrections(), self.writers.in_driver(rows)
-        named = Transaction(f"{self.flow.key}/{spec.name}/{sink.table}", self.plan.batch_id)
-        with boundary("corrections", self.plan.batch_id):
-            table = changed.writer.table(spec)
-            self.versions[spec.name] = table.append(changed.rows, transaction=named, plan_hash=self._plan_hash).version
+        self.keep(sink, corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock, gone=gone))
 
     def _replace_windows(self, sink: WindowedSink, staged: StagedRows | None, job: Backfill) -> None:
         spec = self.uris.published_table(sink)
@@ -250,11 +206,6 @@ class Publisher(TableWriter):
         if within and (staged is not None or newest(spec) is not None):
             rows = staged or self._no_rows(spec)
             self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
-
-    def _replace(
-        self, table: Table[Any], staged: StagedRows, within: tuple[Between, ...], transaction: Transaction
-    ) -> Written:
-        return table.replace(staged.rows, within=within, transaction=transaction, plan_hash=self._plan_hash)
 
     def _wait(self, spec: TableSpec, staged: StagedRows | None) -> None:
         if staged is None or not staged.count:

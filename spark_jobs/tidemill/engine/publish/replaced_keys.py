@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -19,6 +19,7 @@ from tidemill.core.plan.work import replay_of
 from tidemill.core.sql.text import quoted
 from tidemill.engine.storage.corrections import corrections
 from tidemill.engine.storage.table_layout import EVERY_ROW
+from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.interface import Between, TableSpec, of_batches
 from tidemill.tables.keys import with_key_of
@@ -58,10 +59,6 @@ class ReplacedKeys:
         found[with_key_of(rows, self.keys, self.sink.keys)] = True
         return found
 
-    def replaced(self, rows: pa.Table) -> pa.Table:
-        """Those of rows within the bounds that are replaced."""
-        return rows.filter(pa.array(self._have_key(rows)))
-
     def left_of(self, spec: TableSpec) -> pa.Table:
         """The other rows of a table within the bounds."""
         rows = DeltaRsTable(spec).read(any_of=tuple((bounds,) for bounds in self.within))
@@ -86,13 +83,23 @@ class ReplacedKeys:
         same = [F.expr(f"{quoted(k)} <=> {quoted(n)}") for k, n in names.items()]
         return rows.join(wanted, reduce(Column.__and__, [*same, later]), "left_anti")
 
-    def changes(self, plan: BatchPlan, before: pa.Table, after: pa.Table) -> pa.Table:
-        """The rows of `corrections` for rows that are there `before` and `after`, without those that stay the same."""
-        before, keys = self.replaced(before), self.sink.row_key
-        removed = np.ones(before.num_rows, np.bool_)
-        if after.num_rows:
-            removed[with_key_of(before, after, keys)] = False
-        gone = before.filter(pa.array(removed))
-        rows = corrections(self.sink, before, after, batch_id=plan.batch_id, at=plan.clock, gone=gone)
+    def vanished(self, before: Iterable[pa.Table], after: pa.Table) -> pa.Table:
+        """The rows with one of the keys that were there before, of windows and keys that `after` does not have."""
+        there = self._replaced(before)
+        gone = np.ones(there.num_rows, np.bool_)
+        gone[with_key_of(there, after, self.sink.row_key)] = False
+        return there.filter(pa.array(gone)).select(list(self.sink.row_key) or there.column_names[:1])
+
+    def changes(self, plan: BatchPlan, before: Iterable[pa.Table], after: pa.Table) -> pa.Table:
+        """The rows of `corrections`, without those of rows that stay the same."""
+        there = self._replaced(before)
+        rows = corrections(
+            self.sink, there, after, batch_id=plan.batch_id, at=plan.clock, gone=self.vanished([there], after)
+        )
         texts: Mapping[str, list[str | None]] = {name: rows[name].to_pylist() for name in ("before", "after")}
         return rows.filter(pa.array([a != b for a, b in zip(texts["before"], texts["after"], strict=True)], pa.bool_()))
+
+    def _replaced(self, parts: Iterable[pa.Table]) -> pa.Table:
+        empty = arrow_schema(self.sink.contract.fields).empty_table()
+        found = [rows.filter(pa.array(self._have_key(rows))).select(empty.column_names) for rows in parts]
+        return pa.concat_tables([empty, *found], promote_options="permissive")

@@ -152,6 +152,12 @@ def test_a_plan_that_is_only_shown_is_the_plan_of_the_batch(tmp_path: Path, spar
     # Nobody knows yet whether partition 1 has become silent.
     assert type_command(tmp_path, "plan", "counts", "--dry-run").code == ExitCode.NOTHING_TO_DO
     assert isinstance(mill.run(), NothingToDo)
+    said = type_command(tmp_path, "run", "counts", "--until-caught-up", session=lambda _: NO_SPARK).out
+    assert "caught up; waiting for a slower partition (max_drift): 1 record" in said
+    assert (
+        "30 seconds ahead of events-1, the slowest: 2026-01-01 00:00:07"
+        in type_command(tmp_path, "status", "counts").out
+    )
 
 
 def test_an_error_of_a_look_names_what_failed_and_nothing_moves(tmp_path: Path, spark: Any) -> None:

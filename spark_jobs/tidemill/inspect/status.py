@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from tidemill.core.counts import many
 from tidemill.core.errors import DeclarationError, ForeignTable, LogError, TidemillError
 from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.codec import encode
 from tidemill.core.protocol.summary import ACCOUNT, account_of, warned_json, watermark_json
+from tidemill.core.time.watermarks import BEGINNING
 from tidemill.inspect.partitions import PartitionStatus, missing_of, of_topic, partition_json
 from tidemill.log.interface import HoldsBack
 from tidemill.log.pipeline_topics import held_of, readable
 
 if TYPE_CHECKING:
     from tidemill.core.bind.flow import Flow
+    from tidemill.core.log.offsets import TopicPartition
     from tidemill.core.protocol.view import OpenBatch, View
     from tidemill.project.project import Project
     from tidemill.repair.unfinished import Unfinished
@@ -41,6 +45,13 @@ class PipelineStatus:
     def lag(self) -> int:
         """How many records are not committed, over all inputs."""
         return sum(p.lag for p in self.partitions)
+
+    @property
+    def slowest(self) -> tuple[TopicPartition, int] | None:
+        """The partition with the least watermark, and that; None if none has one."""
+        delays, clocks = self.flow.delays, self.view.position.clocks
+        marks = {tp: clock.watermark(delays[tp.topic]) for tp, clock in clocks.items() if tp.topic in delays}
+        return min(((tp, mark) for tp, mark in marks.items() if mark != BEGINNING), key=itemgetter(1), default=None)
 
 
 def status_of(project: Project, name: str, view: View | None = None) -> PipelineStatus:
@@ -120,12 +131,18 @@ def _of_others(project: Project, flow: Flow, view: View) -> TidemillError | None
     return None
 
 
-def held_back(project: Project, name: str) -> int:
-    """How many offsets of a pipeline's topics wait for open transactions; 0 if that cannot be found out."""
+def what_waits(project: Project, name: str) -> str:
+    """What a pipeline leaves in the log when it has nothing to do, as text; empty if that cannot be found out."""
     with suppress(TidemillError):
-        if isinstance(project.log(), HoldsBack):
-            return sum(p.waiting for p in status_of(project, name).partitions)
-    return 0
+        drifts = project.pipeline(name).spec.max_drift is not None
+        if drifts or isinstance(project.log(), HoldsBack):
+            found, told = status_of(project, name), list[str]()
+            if waiting := sum(p.waiting for p in found.partitions):
+                told.append(f"{waiting:,} offsets wait for an open transaction")
+            if drifts and found.lag:
+                told.append(f"waiting for a slower partition (max_drift): {many(found.lag, 'record')}")
+            return "; ".join(told)
+    return ""
 
 
 def holder_state(batch: OpenBatch) -> str:

@@ -83,14 +83,14 @@ def run(
             project, pipeline, Order(limit=limit, drain=drain, most=most, from_now=reason), session=start
         )
 
-    from tidemill.inspect.status import held_back
+    from tidemill.inspect.status import what_waits
 
     def ended(count: int) -> str:
         if count == most:
             return "stopped"
-        waiting = held_back(open_project(ctx), pipeline)
+        waiting = what_waits(open_project(ctx), pipeline)
         said = "caught up" if count or until_caught_up else "nothing to do"
-        return f"{said}; {waiting:,} offsets wait for an open transaction" if waiting else said
+        return f"{said}; {waiting}" if waiting else said
 
     count = show_batches(ctx, pipeline, ordered, as_json=as_json, ended=ended)
     raise typer.Exit(ExitCode.DONE if count or until_caught_up else ExitCode.NOTHING_TO_DO)

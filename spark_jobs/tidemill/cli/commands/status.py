@@ -147,6 +147,9 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
         lines += _rebuild(found.flow.name, found.rebuild)
     lines += [("state", _size(size)) for size in sizes]
     lines += [("promised", str(level)) for level in _levels(found)]
+    if (drift := found.flow.spec.max_drift) is not None and found.slowest is not None:
+        place, mark = found.slowest
+        lines.append(("max_drift", f"{show_duration(drift)} ahead of {place}, the slowest: {show_watermark(mark)}"))
     lines.append(("lag", f"not known: {found.problem}" if found.problem else many(found.lag, "record")))
     for name, text in lines:
         out.print(f"  {name:<12} {text}", soft_wrap=True)

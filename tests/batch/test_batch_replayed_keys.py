@@ -35,7 +35,6 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 CASES = [(kind, way, seed, 8 if seed > 1 else 4) for kind in KINDS for way in WAYS for seed in range(6)]
 SHORT = [
-    ("sorted", "spark", 0, 4),
     ("replacing", "workers", 1, 4),
     ("tumbling", "here", 2, 8),
     ("of all", "here", 2, 8),

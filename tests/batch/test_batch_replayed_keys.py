@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment
-from support.projects import NO_SPARK, NOW
+from support.projects import NO_SPARK, NOW, write_settings
 from support.replayed_keys import (
     KINDS,
     PAIRS,
@@ -35,7 +35,6 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 CASES = [(kind, way, seed, 8 if seed > 1 else 4) for kind in KINDS for way in WAYS for seed in range(6)]
 SHORT = [
-    ("replacing", "workers", 1, 4),
     ("tumbling", "here", 2, 8),
     ("of all", "here", 2, 8),
 ]
@@ -64,7 +63,8 @@ def test_in_the_end_all_is_as_if_no_record_had_been_rejected(  # noqa: PLR0917
 
 @pytest.mark.parametrize("way", ["workers", "spark"])
 def test_several_tables_of_a_pipeline_read_the_log_again_once(tmp_path: Path, spark: Any, way: str) -> None:
-    mill = of_three_tables(tmp_path, spark, **WAYS[way])
+    mill = of_three_tables(tmp_path, spark)
+    write_settings(tmp_path, **WAYS[way])
     let_in(widen(mill))
     assert {row["amount"] for row in mill.published() if row["user"] is None} == {7, 2_000_001}
     assert sorted(row["amount"] for row in mill.published("pairs") if row["user"] is None) == sorted(PAIRS)

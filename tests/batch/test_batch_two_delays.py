@@ -167,7 +167,7 @@ def test_tables_are_those_of_a_pipeline_with_their_delay_alone(tmp_path: Path, s
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 10))])
 def test_amendments_leave_them_so(tmp_path: Path, seed: int) -> None:
     draw, mills, ways = random.Random(seed), all_three(tmp_path), set[int]()
     for number in range(9):

@@ -67,7 +67,8 @@ crash: setup ## fail at every boundary of every kind of batch in every way
 	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py \
 		tests/batch/test_batch_damage.py tests/batch/test_batch_strangers.py tests/batch/test_batch_meetings.py \
 		tests/batch/test_crashes_of_kinds.py tests/machine/test_crashes_of_kinds.py \
-		tests/machine/test_crashes_of_amendments.py tests/machine/test_crashes_of_decisions.py tests/kafka/test_kafka_crashes.py
+		tests/machine/test_crashes_of_amendments.py tests/machine/test_crashes_of_decisions.py \
+		tests/machine/test_crashes_of_replays.py tests/machine/test_crashes_of_replayed_keys.py tests/kafka/test_kafka_crashes.py
 
 chaos: setup ## kill processes at random moments, and prove what they leave; SEEDS=20
 	@$(RUN) python benchmarks/chaos/chaos.py --seeds $(SEEDS) $(OPTIONS)

@@ -19,18 +19,16 @@ from tidemill.core.change.compatibility import check_compatibility, incompatible
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, batches_of, united
 from tidemill.core.history.past import Past
-from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_reading
 from tidemill.core.repair.selection import OfWindows
-from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.epochs import History
-from tidemill.engine.aggregate.input_stream import entering
+from tidemill.engine.aggregate.input_stream import PLACE, entering
 from tidemill.engine.aggregate.window_sql import merged_windows
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
@@ -50,8 +48,6 @@ from tidemill.tables.interface import TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_HIDDEN = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,12 +232,8 @@ class _Checking:
 
     def _aside(self) -> DataFrame | None:
         """The records that the table lacks on purpose: those in quarantine or in the late table."""
-        parts = []
-        for output, table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, self.sink.table)):
-            chosen = self.amendment.side_tables.choose(output, Selection(table=table))
-            if chosen is not None and chosen.rows.num_rows:
-                parts.append(chosen.rows.select(list(_HIDDEN)).rename_columns(list(_HIDDEN.values())))
-        return self.spark.session.createDataFrame(pa.concat_tables(parts)) if parts else None
+        rows = self.amendment.side_tables.lacking(self.sink.table)
+        return self.spark.session.createDataFrame(rows.rename_columns(list(PLACE))) if rows.num_rows else None
 
     def _closed(self, panes: DataFrame) -> DataFrame:
         """Add the columns that `merged_windows` needs, so that every window fires that the watermark allows to fire."""

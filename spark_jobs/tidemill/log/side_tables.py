@@ -144,6 +144,17 @@ class SideTables:
         for batches in _in_parts(selection.batches or (_ALL,), edges_of(handle, "batch_id", _AT_ONCE)):
             yield self._chosen(spec, version, replace(selection, batches=batches), read).rows
 
+    def lacking(self, table: str, batches: tuple[BatchRange, ...] = ()) -> pa.Table:
+        """The records that some batches, or all, put aside and that a published table lacks: topic, partition, offset.
+
+        They are those in quarantine, and those in the late table for this table, at the newest versions.
+        """
+        found = [_NOWHERE]
+        for output, of_table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, table)):
+            chosen = self.choose(output, Selection(table=of_table, batches=batches), columns=_PLACE)
+            found += [] if chosen is None else [chosen.rows.select(_NOWHERE.column_names)]
+        return pa.concat_tables(found)
+
     def scans(self, repair: Repair, ranges: Ranges) -> Mapping[str, TableScan]:
         """Return the records of a repair by topic, as its plan names them.
 
@@ -199,6 +210,13 @@ class SideTables:
 _AT_ONCE = 100_000
 """About so many places of rows are held at once; a batch is not divided."""
 
+_NOWHERE = pa.table(
+    {
+        "topic": pa.array([], pa.string()),
+        "partition": pa.array([], pa.int32()),
+        "offset": pa.array([], pa.int64()),
+    }
+)
 _EVERYTHING = Between(column="batch_id", low=None, high=None)
 _ALL = BatchRange(1, MAX_OFFSET)
 

@@ -30,7 +30,7 @@ from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.aside import count_rejected, late_of
 from tidemill.repair.job import AmendmentJob
-from tidemill.repair.replaying import Replaying, superseded_by_backfills
+from tidemill.repair.replaying import Replaying, superseded_batches
 from tidemill.repair.selection import wanted_covers
 
 _A_BATCH = 1.0
@@ -195,7 +195,7 @@ def _job_of(amendment: AmendmentJob, view: View, held: _Held) -> Backfill:
     job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, held.ranges)
     job = job if held.replaying is None else held.replaying.of_job(job)
     if any(isinstance(sink, SingleSink) for sink in amendment.flow.sinks):
-        superseded = superseded_by_backfills(amendment, amendment.ledger.past())
+        superseded = superseded_batches(amendment, amendment.ledger.past())
         job = replace(job, supersedes=with_superseded(job.supersedes, superseded))
     left = sum(_left_of(amendment, view, job).values())
     if (

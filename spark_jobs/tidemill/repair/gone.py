@@ -11,6 +11,7 @@ from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Gone
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
+from tidemill.engine.spark.session import Spark
 from tidemill.ledger.process import this_process
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
@@ -40,7 +41,7 @@ def declare_gone(amendment: AmendmentJob, places: Collection[TopicPartition]) ->
             clock=datetime.now(UTC),
             limit=project.limit(amendment.most),
             gone=tuple(Gone(place=tp, by=amendment.reason.by, why=amendment.reason.why) for tp in wanted),
-            look=look_of(project, log),
+            look=look_of(project, log, amendment.session and Spark.later(amendment.session)),
         )
         return next_plan(project.pipeline(amendment.pipeline), log, view, request, upstream_of(project))
 

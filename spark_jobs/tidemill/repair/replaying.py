@@ -45,7 +45,7 @@ class Replaying:
         if not any(isinstance(sink, FiringSink) for sink in amendment.flow.sinks):
             return None
         past, position = amendment.ledger.past(), view.position
-        superseded = superseded_by_backfills(amendment, past)
+        superseded = superseded_batches(amendment, past)
         covers = past.covers(position.slices)
         found = replayed(touched, covers, lambda cover: origins_of(cover.batch, superseded))
         before = plan_of(amendment.ledger, found.since).position.slices_of_firings
@@ -80,7 +80,7 @@ class Replaying:
         return replace(job, replay=self.replay, supersedes=batch_ranges([*batches_of(self.covers), *self.idle]))
 
 
-def superseded_by_backfills(amendment: AmendmentJob, past: Past) -> Superseded:
+def superseded_batches(amendment: AmendmentJob, past: Past) -> Superseded:
     """The batches that each backfill has superseded, and those whose firings a repair has computed again."""
     kinds = {Kind.BACKFILL, Kind.REPAIR}
     found = [b.batch_id for b in past.batches(lambda zone: not kinds.isdisjoint(zone.kinds)) if b.kind in kinds]

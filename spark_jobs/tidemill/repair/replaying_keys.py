@@ -18,7 +18,7 @@ from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.view import View
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
-from tidemill.repair.replaying import not_readable_before, superseded_by_backfills
+from tidemill.repair.replaying import not_readable_before, superseded_batches
 from tidemill.run.histories import plan_of, standing
 
 
@@ -50,7 +50,7 @@ def replay_of_keys(amendment: AmendmentJob, view: View, asked: Repair, records: 
     since = min((batch.batch_id for batch in batches if _reads(batch, records)), default=None)
     if since is None or first is None:
         raise CountsNow("no batch that counts has read these records")
-    replaced = superseded_by_backfills(amendment, amendment.ledger.past())
+    replaced = superseded_batches(amendment, amendment.ledger.past())
     since = _before_all_of(since, replaced)
     before = plan_of(amendment.ledger, since).position.slices_of_firings
     if any(s.replaces for s in sinks) or not_readable_before(amendment, view.position, before):

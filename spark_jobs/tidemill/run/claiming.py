@@ -65,8 +65,8 @@ class Request:
     first offsets of a pipeline that has read nothing yet; partitions it leaves out begin at their start, and without
     `begin` the declaration decides. Partitions in `silent` no longer hold the watermark back once they are read.
     Partitions in `gone` are left out from now on. `from_now` is a person's decision that a change in the meaning of
-    numbers applies from the next batch on. `look` reads records that a plan may leave
-    out because of `max_drift`. `watcher` is told how far the batch is.
+    numbers applies from the next batch on. `look` reads records before they are planned, where a pipeline has a
+    `max_drift`. `watcher` is told how far the batch is.
     """
 
     executor: Executor

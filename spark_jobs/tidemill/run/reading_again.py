@@ -12,21 +12,19 @@ from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import OffsetsLost, TopicRecreated, UnknownTopic
 from tidemill.core.history.coverage import united
-from tidemill.core.plan.amendments import Repair, SideOutput
+from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.events import Cancelled
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.core.repair.side_outputs import Selection
+from tidemill.engine.aggregate.input_stream import PLACE
 from tidemill.engine.key_replay import Again
 from tidemill.ledger.ledger import Ledger
 from tidemill.run.claiming import Claim
 from tidemill.run.histories import turns_of
 from tidemill.run.sources import Sources
 from tidemill.tables.lookup import Lookup
-
-_PLACE = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
 
 
 def read_again(sources: Sources, ledger: Ledger, flow: Flow, claim: Claim) -> Again | None:
@@ -73,20 +71,8 @@ def _read_again(sources: Sources, ledger: Ledger, flow: Flow, plan: BatchPlan, r
 
 def _aside(sources: Sources, plan: BatchPlan, table: str) -> pa.Table:
     """The records that earlier batches put aside and that the repair does not take."""
-    found = []
-    for output, of_table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, table)):
-        wanted = Selection(table=of_table, batches=(BatchRange(1, plan.batch_id),))
-        chosen = sources.side_tables.choose(output, wanted, columns=tuple(_PLACE))
-        if chosen is None:
-            continue
-        rows = chosen.rows
-        if output is SideOutput.QUARANTINE:
-            rows = rows.filter(pa.array(~_taken(rows, plan)))
-        found.append(rows.select(list(_PLACE)))
-    empty = pa.table(
-        {"topic": pa.array([], pa.string()), "partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())}
-    )
-    return pa.concat_tables([empty, *found]).rename_columns(list(_PLACE.values()))
+    rows = sources.side_tables.lacking(table, (BatchRange(1, plan.batch_id),))
+    return rows.filter(pa.array(~_taken(rows, plan))).rename_columns(list(PLACE))
 
 
 def _taken(rows: pa.Table, plan: BatchPlan) -> np.ndarray:

@@ -123,14 +123,21 @@ class DeltaRsTable(Opened):
         Raises:
             TableDamaged: a file of the table is missing or damaged.
         """
-        handle = self._open() if version is None else open_table(self.spec, version)
-        return Scan.of(self.spec, handle, where=where, any_of=any_of, columns=columns).rows()
+        return Scan.of(self.spec, self._at(version), where=where, any_of=any_of, columns=columns).rows()
 
     def batches(
-        self, *, where: tuple[Between, ...] = (), any_of: Parts = (), columns: tuple[str, ...] | None = None
+        self,
+        *,
+        where: tuple[Between, ...] = (),
+        any_of: Parts = (),
+        columns: tuple[str, ...] | None = None,
+        version: int | None = None,
     ) -> Iterator[pa.Table]:
         """As `read`, in parts of which one is in memory at a time."""
-        return Scan.of(self.spec, self._open(), where=where, any_of=any_of, columns=columns).batches()
+        return Scan.of(self.spec, self._at(version), where=where, any_of=any_of, columns=columns).batches()
+
+    def _at(self, version: int | None) -> DeltaTable:
+        return self._open() if version is None else open_table(self.spec, version)
 
     def compact(self, within: Between, *, target_size: int = TARGET_SIZE) -> Folded:
         """Fold small files that lie completely inside `within` into files of about `target_size` bytes.

@@ -89,7 +89,7 @@ class Publisher(RowReplacer):
         back = None if refused is None else self.writers.in_driver(taken.back(refused))
         full = [part for part in (back, staged) if part is not None and part.count]
         rows = self.writers.together(full) if full else self._no_rows(spec)
-        self.replace_picked(spec, rows, taken.within, taken.rows, taken.left)
+        self.replace_picked(spec, rows, taken.within, taken.rows, lambda: self.writers.in_driver(taken.left()))
 
     def _replace_batches(
         self, spec: TableSpec, staged: StagedRows | None, job: Backfill, *, whole: bool = False

@@ -20,8 +20,7 @@ from tidemill.core.sql.text import quoted
 from tidemill.engine.storage.corrections import corrections
 from tidemill.engine.storage.table_layout import EVERY_ROW
 from tidemill.tables.arrow_types import arrow_schema
-from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.interface import Between, TableSpec, of_batches
+from tidemill.tables.interface import Between, of_batches
 from tidemill.tables.keys import with_key_of
 from tidemill.tables.rewrite import Picked
 
@@ -58,11 +57,6 @@ class ReplacedKeys:
         found = np.zeros(rows.num_rows, np.bool_)
         found[with_key_of(rows, self.keys, self.sink.keys)] = True
         return found
-
-    def left_of(self, spec: TableSpec) -> pa.Table:
-        """The other rows of a table within the bounds."""
-        rows = DeltaRsTable(spec).read(any_of=tuple((bounds,) for bounds in self.within))
-        return rows.filter(pa.array(~self._have_key(rows)))
 
     def others(self, rows: pa.Table) -> pa.Table:
         """Of rows of any batch, those that stay."""

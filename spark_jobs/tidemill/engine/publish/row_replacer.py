@@ -32,7 +32,7 @@ class RowReplacer(TableWriter):
         spec, replaced = self.uris.published_table(sink), ReplacedKeys.of(self.plan, sink, keys)
         if sink.replaces:
             self.keep(sink, replaced.changes(self.plan, self._before(spec), staged.writer.arrow(staged.rows)))
-        self.replace_picked(spec, staged, replaced.within, replaced.picked, lambda: replaced.left_of(spec))
+        self.replace_picked(spec, staged, replaced.within, replaced.picked, lambda: self._others(spec, replaced))
 
     def of_keys(self, sink: FiringSink, fires: Fires, keys: pa.Table) -> Fires:
         """What fires, as the rows to publish of these keys, also if there are none, with what vanishes."""
@@ -50,7 +50,13 @@ class RowReplacer(TableWriter):
             return
         there = handle.transaction_version(wrote.app_id) == wrote.version
         found = find_commit(handle, wrote) if there else None
-        yield DeltaRsTable(spec).read(version=None if found is None else found[0] - 1)
+        yield from DeltaRsTable(spec).batches(version=None if found is None else found[0] - 1)
+
+    def _others(self, spec: TableSpec, replaced: ReplacedKeys) -> StagedRows:
+        """The rows of other keys that lie where rows are replaced, for Spark to write them again."""
+        there = self.writers.spark.table(spec).read(any_of=tuple((bounds,) for bounds in replaced.within))
+        keys = self.writers.frame([self.writers.in_driver(replaced.keys)])
+        return StagedRows(self.writers.spark, *self.writers.spark.stage(replaced.others_in_spark(there, keys)))
 
     def replace_picked(
         self,
@@ -58,7 +64,7 @@ class RowReplacer(TableWriter):
         rows: StagedRows,
         within: tuple[Between, ...],
         only: Picked,
-        left: Callable[[], pa.Table],
+        left: Callable[[], StagedRows],
     ) -> None:
         """Replace the rows inside `within` that `only` means; `left` gives the others there."""
         if rows.writer is self.writers.driver:
@@ -71,7 +77,7 @@ class RowReplacer(TableWriter):
             return
         # Spark can only replace all rows of a batch, so the rows that stay are written again.
         stay = left()
-        whole = self.writers.together([rows, self.writers.in_driver(stay)]) if stay.num_rows else rows
+        whole = self.writers.together([rows, stay]) if stay.count else rows
         self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
     def _replace(

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.amendments import Ranges, count
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import clocks_of
@@ -16,9 +17,6 @@ from tidemill.core.time.watermarks import BEGINNING, PartitionClock, Reached
 
 _GREATEST = 2**62
 """No event time or delay comes near it, so that both can be added in 64 bits."""
-
-Ranges = Mapping[str, tuple[OffsetRange, ...]]
-"""Offsets by topic: one range for each partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class Alignment:
         most = self.most(found)
         waiting = {tp for tp, bound in found.refused.items() if bound >= most}
         left = _only(readable, lambda tp: tp not in waiting)
-        return left if _count(left) else _only(self.backlog, lambda tp: tp not in waiting)
+        return left if count(left) else _only(self.backlog, lambda tp: tp not in waiting)
 
     def most(self, found: Found) -> int:
         """The greatest watermark that a partition may come to, as far as it is known."""
@@ -143,10 +141,10 @@ def planned_near(alignment: Alignment, planned: Callable[[Ranges], BatchPlan], l
         return planned(alignment.near())
     found = Found()
     readable = alignment.next(alignment.near(), found)
-    while _count(readable):
+    while count(readable):
         plan = planned(readable)
         cut = alignment.cut(plan, look, found)
-        if plan.records == _count(alignment.backlog):
+        if plan.records == count(alignment.backlog):
             return planned(cut)
         if any(map(any, cut.values())):
             return planned(_fuller(alignment, planned, look, readable, cut))
@@ -159,18 +157,14 @@ def _fuller(
 ) -> Ranges:
     """`cut`, or more: partitions that were cut leave what is left of their share of the limit to the others."""
     limited = planned(readable)
-    if limited.records in {_count(readable), _count(cut)}:
+    if limited.records in {count(readable), count(cut)}:
         return cut
     shares = {each.topic_partition: each for topic in limited.topics.values() for each in topic.ranges}
     ends = {
         r.topic_partition: r.until_offset for items in cut.values() for r in items if r != shares[r.topic_partition]
     }
     plan = planned({topic: tuple(_until(item, ends) for item in items) for topic, items in readable.items()})
-    return max(cut, alignment.cut(plan, look, Found()), key=_count)
-
-
-def _count(ranges: Ranges) -> int:
-    return sum(len(item) for items in ranges.values() for item in items)
+    return max(cut, alignment.cut(plan, look, Found()), key=count)
 
 
 def _only(ranges: Ranges, wanted: Callable[[TopicPartition], bool]) -> Ranges:

@@ -14,8 +14,8 @@ from tidemill.core.errors import TopicRecreated
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.alignment import Alignment, Look, Ranges, planned_near
-from tidemill.core.plan.amendments import Redefined
+from tidemill.core.plan.alignment import Alignment, Look, planned_near
+from tidemill.core.plan.amendments import Ranges, Redefined
 from tidemill.core.plan.lost_offsets import missing_of, rest_of, skipped_of
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Gone, Position, TopicPosition

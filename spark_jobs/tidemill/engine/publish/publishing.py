@@ -23,7 +23,7 @@ from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
-from tidemill.engine.publish.row_replacer import RowReplacer
+from tidemill.engine.publish.row_replacer import RowReplacer, version_before
 from tidemill.engine.publish.session_results import remembered
 from tidemill.engine.publish.side_tables import Taken
 from tidemill.engine.publish.sink_rows import SinkRows
@@ -35,7 +35,6 @@ from tidemill.engine.storage.table_layout import EVERY_ROW, OWN_FIELDS
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.interface import Between, Table, TableSpec, Transaction, Written, of_batches
 from tidemill.tables.keeping import KeptTable
@@ -118,10 +117,8 @@ class Publisher(RowReplacer):
         fields = tuple(spec.field(column) for column in columns)
         if job is None or handle is None or not job.supersedes:
             return arrow_schema(fields).empty_table()
-        there = handle.transaction_version(wrote.app_id) == wrote.version
-        found = find_commit(handle, wrote) if there else None
         parts = tuple((bounds,) for bounds in of_batches(job.supersedes))
-        version = None if found is None else found[0] - 1
+        version = version_before(handle, wrote)
         return DeltaRsTable(spec).read(any_of=parts, columns=columns, version=version)
 
     def go_back(self, rewind: Rewind) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import StatefulSink
@@ -21,6 +22,13 @@ from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import Between, Table, TableSpec, Transaction, Written
 from tidemill.tables.rewrite import Picked
+
+
+def version_before(handle: DeltaTable, wrote: Transaction) -> int | None:
+    """The version of a table before a transaction; None, for the newest one, if the table does not have it."""
+    there = handle.transaction_version(wrote.app_id) == wrote.version
+    found = find_commit(handle, wrote) if there else None
+    return None if found is None else found[0] - 1
 
 
 @dataclass(kw_only=True)
@@ -45,12 +53,9 @@ class RowReplacer(TableWriter):
 
     def _before(self, spec: TableSpec) -> Iterator[pa.Table]:
         """The rows of a table before this batch, in parts, even if an earlier attempt has already changed it."""
-        handle, wrote = newest(spec), self._expected(spec).newest
-        if handle is None:
-            return
-        there = handle.transaction_version(wrote.app_id) == wrote.version
-        found = find_commit(handle, wrote) if there else None
-        yield from DeltaRsTable(spec).batches(version=None if found is None else found[0] - 1)
+        if (handle := newest(spec)) is not None:
+            version = version_before(handle, self._expected(spec).newest)
+            yield from DeltaRsTable(spec).batches(version=version)
 
     def _others(self, spec: TableSpec, replaced: ReplacedKeys) -> StagedRows:
         """The rows of other keys that lie where rows are replaced, for Spark to write them again."""

@@ -170,7 +170,8 @@ class Storm:
         said = self._said / f"{len(list(self._said.iterdir())):03d}"
         said.touch()
         folder = self._world.own if kind.spark else self._free_seat()
-        name, weather = self._weather.name, self._weather
+        weather, names = self._weather, self._weather.names
+        name = names.renamed.get(PIPELINE, PIPELINE)
         # Who was not told of a rename comes with the name of before.
         told = name if fate == Fate() or random.random() < TOLD else PIPELINE
         self._world.declare(folder, told, weather.wording)
@@ -186,7 +187,7 @@ class Storm:
             since=time.time(),
             said=said,
             pending=dict(fate.signals),
-            renames=weather.renames,
+            renames=names.count,
             known=told == name,
         )
 
@@ -252,7 +253,7 @@ class Storm:
             found |= {"OffsetsLost", "UnknownTopic", "EngineError"}
         if weather.changes:
             found |= {"Incompatible", "BackfillOpen"}
-        if not life.known or weather.renames > life.renames:
+        if not life.known or weather.names.count > life.renames:
             found |= {"ConfigError"}
         return found
 

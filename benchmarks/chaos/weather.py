@@ -14,7 +14,7 @@ from random import Random
 
 from chaos.recompute import Place
 from chaos.workers import ANOTHER, FROM_NOW, GONE, RENAME, Kind
-from chaos.world import PIPELINE, TOPICS, WORDINGS, World
+from chaos.world import TOPICS, WORDINGS, World
 from tidemill.core.change.redefinition import redefined
 from tidemill.core.errors import Incompatible
 from tidemill.core.protocol.view import View
@@ -75,15 +75,9 @@ class Weather:
         return [] if away is None or away.way == FILES else [f"{away.topic}-{away.partition}"]
 
     @property
-    def name(self) -> str:
-        """What the pipeline is called in the lake."""
-        return Names.read(self._world.load().generations.store).renamed.get(PIPELINE, PIPELINE)
-
-    @property
-    def renames(self) -> int:
-        """How often it was renamed."""
-        folder = self._world.lake / "names"
-        return len(list(folder.iterdir())) if folder.exists() else 0
+    def names(self) -> Names:
+        """What pipelines are called in the lake, and how often one was renamed: at one moment, for both may change."""
+        return Names.read(self._world.load().generations.store)
 
     @property
     def kinds(self) -> list[Kind]:

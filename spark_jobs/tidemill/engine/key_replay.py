@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.log.scan import Scan
@@ -21,9 +20,8 @@ from tidemill.engine.aggregate.input_stream import PLACE, Stream, entering
 from tidemill.engine.aggregate.native_found import NativeFound
 from tidemill.engine.aggregate.native_reading import NativeReading
 from tidemill.engine.publish.firings import Firings
+from tidemill.engine.spark.query import having_key
 from tidemill.tables.keys import with_key_of
-
-_TOUCHED = "touched "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +105,4 @@ class KeyReplay:
         without = writers.frame([writers.in_driver(aside)]) if aside.num_rows else None
         rows = entering(self._kept, sink, without)
         assert rows is not None
-        if not sink.keys:
-            return rows
-        touched = writers.frame([writers.in_driver(keys)]).selectExpr(
-            *(f"{quoted(k)} AS {quoted(_TOUCHED + k)}" for k in sink.keys)
-        )
-        same = [F.expr(f"{quoted(k)} <=> {quoted(_TOUCHED + k)}") for k in sink.keys]
-        return rows.join(touched.distinct(), reduce(Column.__and__, same), "left_semi")
+        return having_key(rows, writers.frame([writers.in_driver(keys)]), sink.keys) if sink.keys else rows

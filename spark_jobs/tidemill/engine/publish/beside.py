@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink, updates_rows
@@ -32,6 +31,7 @@ from tidemill.engine.aggregate.firing import Refiring
 from tidemill.engine.publish.replaced_keys import ReplacedKeys
 from tidemill.engine.publish.session_results import remembered
 from tidemill.engine.publish.sink_rows import SinkRows
+from tidemill.engine.spark.query import without_key
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.table_layout import EVERY_ROW, Uris
 from tidemill.tables.arrow import conform
@@ -42,8 +42,6 @@ from tidemill.tables.keys import agreeing
 from tidemill.tables.rewrite import unmatched
 
 Parts = tuple[tuple[Between, ...], ...]
-
-_STAGED = "staged "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +159,7 @@ class Beside:
         removed = [] if gone is None else [self.writers.for_writer(gone, self.staged.writer).rows]
         if not self._in_driver:
             replaced = [frame.select(*map(quoted, sink.row_key)) for frame in (self.staged.rows, *removed)]
-            keys = reduce(DataFrame.unionByName, replaced).selectExpr(
-                *(f"{quoted(k)} AS {quoted(_STAGED + k)}" for k in sink.row_key)
-            )
-            same = [f"{quoted(k)} <=> {quoted(_STAGED + k)}" for k in sink.row_key]
-            return rows.join(keys.distinct(), reduce(Column.__and__, map(F.expr, same)), "left_anti")
+            return without_key(rows, reduce(DataFrame.unionByName, replaced), sink.row_key)
         replaced = [conform(each, spec, sink.row_key) for each in (self.staged.rows, *removed)]
         staged = pa.concat_tables(replaced)
         return rows.filter(unmatched(rows, staged, sink.row_key, EVERY_ROW))

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.plan.work import replay_of
-from tidemill.core.sql.text import quoted
+from tidemill.engine.spark.query import without_key
 from tidemill.engine.storage.corrections import corrections
 from tidemill.engine.storage.table_layout import EVERY_ROW
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.interface import Between, of_batches
 from tidemill.tables.keys import with_key_of
 from tidemill.tables.rewrite import Picked
-
-_REPLACED = "replaced "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +67,7 @@ class ReplacedKeys:
         """The same in Spark; `keys` are those of `keys`."""
         [bounds] = self.within
         later = F.lit(True) if bounds.low is None else F.col(bounds.column) >= F.lit(bounds.low)
-        names = {key: _REPLACED + key for key in self.sink.keys}
-        if not names:
-            return rows.where(~later)
-        wanted = keys.selectExpr(*(f"{quoted(k)} AS {quoted(n)}" for k, n in names.items())).distinct()
-        same = [F.expr(f"{quoted(k)} <=> {quoted(n)}") for k, n in names.items()]
-        return rows.join(wanted, reduce(Column.__and__, [*same, later]), "left_anti")
+        return without_key(rows, keys, self.sink.keys, later) if self.sink.keys else rows.where(~later)
 
     def vanished(self, before: Iterable[pa.Table], after: pa.Table) -> pa.Table:
         """The rows with one of the keys that were there before, of windows and keys that `after` does not have."""

@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from functools import reduce
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+
+from tidemill.core.sql.text import quoted
 
 ROWS = "`the rows`"
 """The name of the data frame in the text of a statement."""
 
+_OTHER = "other "
 
 _RECORDS_OF_A_TASK = 20_000
 """Up to this many records, one task is faster than several tasks and a shuffle: it decodes them in 20 ms."""
@@ -58,3 +62,22 @@ def query(session: SparkSession, text: str, rows: DataFrame) -> DataFrame:
 def queries(session: SparkSession, texts: Sequence[str], rows: DataFrame) -> DataFrame:
     """The result of several statements, each over the rows of the one before."""
     return reduce(lambda found, text: query(session, text, found), texts, rows)
+
+
+def having_key(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows whose key some of `others` have; null agrees with null."""
+    return _by_key(rows, others, keys, "left_semi")
+
+
+def without_key(rows: DataFrame, others: DataFrame, keys: Sequence[str], *where: Column) -> DataFrame:
+    """The rows without those whose key some of `others` have, and for which all of `where` are true.
+
+    Null agrees with null.
+    """
+    return _by_key(rows, others, keys, "left_anti", *where)
+
+
+def _by_key(rows: DataFrame, others: DataFrame, keys: Sequence[str], how: str, *where: Column) -> DataFrame:
+    wanted = others.selectExpr(*(f"{quoted(k)} AS {quoted(_OTHER + k)}" for k in keys)).distinct()
+    same = [F.expr(f"{quoted(k)} <=> {quoted(_OTHER + k)}") for k in keys]
+    return rows.join(wanted, reduce(Column.__and__, [*same, *where]), how)

@@ -8,17 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_amendment, ids, run
+from machine.conftest import again, an_amendment, ids
+from machine.crashing import a_copy, broken, caught_up, fate_of, met
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums, without_own
 from support.recovery import paused
-from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Committed
@@ -34,7 +34,6 @@ from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
 from tidemill.run import batch
-from tidemill.run.batch import NothingToDo
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -84,7 +83,7 @@ def met_by(prepared: Path) -> dict[str, list[str]]:
     """The boundaries that each kind comes to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "Attempt", TinyAttempt)
-        return {kind: met(a_copy(prepared, kind), kind, patch) for kind in KINDS}
+        return {kind: met(partial(done, a_copy(prepared, kind), kind)) for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +94,6 @@ def spread(met_by: dict[str, list[str]]) -> dict[str, list[str]]:
         given[min((kind for kind in KINDS if name in met_by[kind]), key=lambda kind: len(given[kind]))].append(name)
     assert all(given.values())
     return given
-
-
-def a_copy(prepared: Path, name: str) -> Mill:
-    """A copy in place of the last one of that name."""
-    folder = prepared.with_name(name)
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(prepared, folder)
-    return Mill(Project.load(folder), NO_SPARK, "sums")
 
 
 def done(mill: Mill, kind: str) -> None:
@@ -120,15 +111,6 @@ def outcome(mill: Mill) -> dict[str, Any]:
     return {"now": now, "corrections": corrections, "then": mill.everything()}
 
 
-def met(mill: Mill, kind: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The boundaries that this kind of batch comes to, each once."""
-    names: dict[str, None] = {}
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_reach", lambda side, name, _: names.setdefault(name))
-        done(mill, kind)
-    return list(names)
-
-
 def test_no_boundary_of_what_goes_back_is_left_out(prepared: Path, met_by: dict[str, list[str]]) -> None:
     found = {name for names in met_by.values() for name in names}
     flow = Project.load(prepared).pipeline("sums")
@@ -140,11 +122,9 @@ def test_no_boundary_of_what_goes_back_is_left_out(prepared: Path, met_by: dict[
 
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(prepared: Path, kind: str) -> None:
     unbroken = a_copy(prepared, "unbroken")
-    names = met(unbroken, kind, monkeypatch)
+    names = met(partial(done, unbroken, kind))
     expected = outcome(unbroken)
     flow = unbroken.project.pipeline("sums")
     writes = [b.name for b in (*boundaries_of(flow), *boundaries_beside(flow)) if b.writes and b.name in names]
@@ -160,31 +140,30 @@ def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_boundary_fails_in_one_kind_and_the_same_command_leaves_what_it_would_have(
-    prepared: Path, spread: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, kind: str
+    prepared: Path, spread: dict[str, list[str]], kind: str
 ) -> None:
     unbroken = a_copy(prepared, "unbroken")
     done(unbroken, kind)
-    try_each(spread[kind], prepared, outcome(unbroken), monkeypatch, kind)
+    try_each(spread[kind], prepared, outcome(unbroken), kind)
 
 
 @pytest.mark.parametrize("again", [0, pytest.param(1, marks=pytest.mark.crash)])
 @pytest.mark.parametrize("way", [pytest.param(WAYS[0], marks=pytest.mark.long), *WAYS[1:]])
 @pytest.mark.parametrize("kind", [k if k != "quarantine" else pytest.param(k, marks=pytest.mark.crash) for k in KINDS])
 def test_whatever_fails_the_same_command_leaves_what_it_would_have(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str, way: str, again: int
+    prepared: Path, kind: str, way: str, again: int
 ) -> None:
     unbroken = a_copy(prepared, "unbroken")
-    names = met(unbroken, kind, monkeypatch)
+    names = met(partial(done, unbroken, kind))
     assert "planned" in names
     assert "committed" in names
-    try_each(names, prepared, outcome(unbroken), monkeypatch, kind, way, again)
+    try_each(names, prepared, outcome(unbroken), kind, way, again)
 
 
 def try_each(  # noqa: PLR0917
     names: Sequence[str],
     prepared: Path,
     expected: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
     kind: str,
     way: str = "after:{}=raise",
     again: int = 0,
@@ -193,12 +172,7 @@ def try_each(  # noqa: PLR0917
     for name in names:
         mill = a_copy(prepared, "broken")
         failure = way.format(name)
-        for _ in range(1 + again):
-            with monkeypatch.context() as patch:
-                patch.setattr(failpoints, "_lost", set())
-                patch.setenv(failpoints.VARIABLE, failure)
-                with suppress(TidemillError):
-                    done(mill, kind)
+        broken(partial(done, mill, kind), failure, 1 + again)
         done(mill, kind)
         assert outcome(mill) == expected, failure
         shutil.rmtree(mill.project.folder)
@@ -210,7 +184,7 @@ def try_each(  # noqa: PLR0917
 def test_whoever_wakes_up_beside_its_successors_changes_nothing(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    names = met(a_copy(prepared, "met"), kind, monkeypatch)
+    names = met(partial(done, a_copy(prepared, "met"), kind))
     unbroken = a_copy(prepared, "unbroken")
     done(unbroken, kind)
     caught_up(unbroken)
@@ -225,7 +199,7 @@ def test_whoever_wakes_up_beside_its_successors_changes_nothing(
 
         with monkeypatch.context() as patch:
             happened = paused(patch, place, successors)
-            woken = fate_of(mill, kind)
+            woken = fate_of(partial(done, mill, kind))
         assert happened == [place]
         assert woken in ("Fenced", "done"), place
         caught_up(mill)
@@ -241,22 +215,7 @@ def test_a_repair_whose_records_somebody_takes_between_its_looks_ends_well(
     done(unbroken, kind)
     with monkeypatch.context() as patch:
         happened = paused(patch, "after:side_tables", lambda: done(Mill(mill.project, NO_SPARK, "sums"), kind))
-        assert fate_of(mill, kind) in ("Fenced", "done")
+        assert fate_of(partial(done, mill, kind)) in ("Fenced", "done")
     assert happened
     done(mill, kind)
     assert outcome(mill) == outcome(unbroken)
-
-
-def caught_up(mill: Mill) -> None:
-    """Live batches, as the pipeline finds itself now, until there is nothing to do."""
-    while not isinstance(run(mill, limit=10), NothingToDo):
-        pass
-
-
-def fate_of(mill: Mill, kind: str) -> str:
-    """How the command ended."""
-    try:
-        done(mill, kind)
-    except TidemillError as error:
-        return type(error).__name__
-    return "done"

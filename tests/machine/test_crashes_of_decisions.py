@@ -7,22 +7,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from machine.conftest import again, run
+from machine.conftest import again
+from machine.crashing import a_copy, broken, caught_up, met
 from machine.decisions import DECISIONS, show
-from machine.test_crashes_of_amendments import WAYS, a_copy
+from machine.test_crashes_of_amendments import WAYS
 from support.projects import NO_SPARK, Mill, an_event, sums
-from tidemill.core.errors import TidemillError
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of
 from tidemill.project.project import Project
-from tidemill.run.batch import NothingToDo
 from tidemill.tables.owner import OWNER
 
 BATCHES = 4
@@ -56,22 +55,12 @@ def outcome(mill: Mill, kind: str) -> dict[str, Any]:
     show(found, 2)
     for partition in range(2):
         found.feed([an_event(90), an_event(7, "c"), b"{cut"], partition=partition)
-    while not isinstance(run(found, limit=10), NothingToDo):
-        pass
+    caught_up(found)
     position = again(found).project.ledger(found.name).view().position
     owner = DeltaTable(found.project.published_uri("sums")).metadata().configuration[OWNER]
     since = {table: (s.by, s.why) for table, s in (position.since or {}).items()}
     offsets = position.topics["events"].offsets
     return {"now": now, "then": again(found).everything(), "owner": owner, "since": since, "offsets": offsets}
-
-
-def met(mill: Mill, kind: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The boundaries that it comes to, each once."""
-    names: dict[str, None] = {}
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_reach", lambda side, name, _: names.setdefault(name))
-        DECISIONS[kind].typed(mill)
-    return list(names)
 
 
 OWN = {"rename": "renamed", "adopt": "adopted"}
@@ -82,20 +71,14 @@ OWN = {"rename": "renamed", "adopt": "adopted"}
 @pytest.mark.parametrize(
     "kind", [k if k == "rename" else pytest.param(k, marks=LONG if k == "gone" else CRASH) for k in DECISIONS]
 )
-def test_whatever_fails_the_same_command_leaves_what_it_would_have(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str, way: str
-) -> None:
+def test_whatever_fails_the_same_command_leaves_what_it_would_have(prepared: Path, kind: str, way: str) -> None:
     unbroken = begun(prepared, "unbroken", kind)
-    names = met(unbroken, kind, monkeypatch)
+    names = met(partial(DECISIONS[kind].typed, unbroken))
     expected = outcome(unbroken, kind)
     assert {"planned", "committed", "state:sums", OWN.get(kind, "planned")} <= set(names)
     for number, name in enumerate(names):
         mill = begun(prepared, f"broken-{number}", kind)
-        with monkeypatch.context() as patch:
-            patch.setattr(failpoints, "_lost", set())
-            patch.setenv(failpoints.VARIABLE, way.format(name))
-            with suppress(TidemillError):
-                DECISIONS[kind].typed(mill)
+        broken(partial(DECISIONS[kind].typed, mill), way.format(name))
         DECISIONS[kind].typed(mill)
         assert outcome(mill, kind) == expected, way.format(name)
         shutil.rmtree(mill.project.folder)
@@ -103,11 +86,9 @@ def test_whatever_fails_the_same_command_leaves_what_it_would_have(
 
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", DECISIONS)
-def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(prepared: Path, kind: str) -> None:
     unbroken = begun(prepared, "unbroken", kind)
-    names = met(unbroken, kind, monkeypatch)
+    names = met(partial(DECISIONS[kind].typed, unbroken))
     expected = outcome(unbroken, kind)
     flow = unbroken.project.pipeline("sums") if kind != "rename" else Project.load(prepared).pipeline("sums")
     writes = [b.name for b in (*boundaries_of(flow), *boundaries_beside(flow)) if b.writes and b.name in names]

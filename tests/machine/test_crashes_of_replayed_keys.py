@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amend.conftest import done
-from machine.conftest import WHO, again, run
+from machine.conftest import WHO, again
+from machine.crashing import a_copy, broken, caught_up, met
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event
 from support.replayed_keys import a_mill, widen
-from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import Reason, SideOutput
-from tidemill.core.protocol import failpoints
 from tidemill.core.repair.side_outputs import Selection
-from tidemill.project.project import Project
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.repair import repair
 from tidemill.run import batch
-from tidemill.run.batch import NothingToDo
 
+FLOW = "firings"
 KINDS = ["count", "retracting", "replacing"]
 WAYS = ["after:{}=raise", "before:{}=raise", "{}=lose"]
 
@@ -58,25 +55,12 @@ def prepared(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def a_copy(prepared: Path, name: str) -> Mill:
-    """A copy in place of the last one of that name."""
-    folder = prepared.with_name(name)
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(prepared, folder)
-    return Mill(Project.load(folder), NO_SPARK, "firings")
-
-
 def replay(mill: Mill) -> None:
     """What a user types."""
     amendment = AmendmentJob(
-        project=again(mill).project, pipeline="firings", reason=Reason(by=WHO), identity=WHO, session=lambda: NO_SPARK
+        project=again(mill).project, pipeline=FLOW, reason=Reason(by=WHO), identity=WHO, session=lambda: NO_SPARK
     )
     done(repair(amendment, SideOutput.QUARANTINE, Selection(), before=amendment.first_asked))
-
-
-def caught_up(mill: Mill) -> None:
-    while not isinstance(run(mill), NothingToDo):
-        pass
 
 
 def outcome(mill: Mill) -> dict[str, Any]:
@@ -92,36 +76,22 @@ def outcome(mill: Mill) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def known(prepared: Path) -> tuple[list[str], dict[str, Any]]:
     """The boundaries, and what is there when nothing fails."""
-    before, names = a_copy(prepared, "before").everything(), dict[str, None]()
-    unbroken = a_copy(prepared, "unbroken")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failpoints, "_reach", lambda side, name, _: names.setdefault(name))
-        replay(unbroken)
+    before, unbroken = a_copy(prepared, "before", FLOW).everything(), a_copy(prepared, "unbroken", FLOW)
+    names = met(partial(replay, unbroken))
     expected = outcome(unbroken)
     assert {"planned", "scan", "state:firings", "published:firings", "quarantine", "committed"} <= set(names)
     assert all(before[table] != expected["now"][table] for table in ("firings", "quarantine"))
-    return list(names), expected
-
-
-def broken(prepared: Path, monkeypatch: pytest.MonkeyPatch, failure: str, times: int = 1) -> Mill:
-    """A copy in which the repair has failed."""
-    mill = a_copy(prepared, "broken")
-    for _ in range(times):
-        with monkeypatch.context() as patch:
-            patch.setattr(failpoints, "_lost", set())
-            patch.setenv(failpoints.VARIABLE, failure)
-            with suppress(TidemillError):
-                replay(mill)
-    return mill
+    return names, expected
 
 
 def test_a_failure_is_completed_by_the_same_command(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, kind: str
+    prepared: Path, known: tuple[list[str], dict[str, Any]], kind: str
 ) -> None:
     names, expected = known
     # Of three kinds, each has a third of the boundaries.
     for name in names[KINDS.index(kind) :: len(KINDS)]:
-        mill = broken(prepared, monkeypatch, WAYS[0].format(name))
+        mill = a_copy(prepared, "broken", FLOW)
+        broken(partial(replay, mill), WAYS[0].format(name))
         replay(mill)
         assert outcome(mill) == expected, name
 
@@ -129,22 +99,22 @@ def test_a_failure_is_completed_by_the_same_command(
 @pytest.mark.crash
 @pytest.mark.parametrize(("way", "times"), [(way, times) for way in WAYS for times in (1, 2)])
 def test_whatever_fails_the_same_command_leaves_what_it_would_have(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, way: str, times: int
+    prepared: Path, known: tuple[list[str], dict[str, Any]], way: str, times: int
 ) -> None:
     names, expected = known
     for name in names:
-        mill = broken(prepared, monkeypatch, way.format(name), times)
+        mill = a_copy(prepared, "broken", FLOW)
+        broken(partial(replay, mill), way.format(name), times)
         replay(mill)
         assert outcome(mill) == expected, name
 
 
 @pytest.mark.crash
-def test_a_live_run_completes_what_was_begun(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_live_run_completes_what_was_begun(prepared: Path, known: tuple[list[str], dict[str, Any]]) -> None:
     names, expected = known
     for name in names[names.index("planned") :]:
-        mill = broken(prepared, monkeypatch, WAYS[0].format(name))
+        mill = a_copy(prepared, "broken", FLOW)
+        broken(partial(replay, mill), WAYS[0].format(name))
         caught_up(mill)
         replay(mill)
         assert outcome(mill) == expected, name

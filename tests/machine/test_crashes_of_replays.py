@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amend.conftest import done
-from machine.conftest import WHO, again, run
+from machine.conftest import WHO, again
+from machine.crashing import a_copy, broken, caught_up, fate_of, met
 from machine.tiny import TinyAttempt
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
 from support.recovery import paused
-from tidemill.core.errors import TidemillError
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Reason
-from tidemill.core.protocol import failpoints
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill, resume
 from tidemill.repair.job import AmendmentJob
 from tidemill.run import batch
-from tidemill.run.batch import NothingToDo
 
+FLOW = "firings"
 PLACE = TopicPartition("events", 0)
 PART = OfOffsets(since={PLACE: 12}, until={PLACE: 13})
 TRIGGER = (
@@ -74,27 +71,14 @@ def prepared(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def a_copy(prepared: Path, name: str) -> Mill:
-    """A copy in place of the last one of that name."""
-    folder = prepared.with_name(name)
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(prepared, folder)
-    return Mill(Project.load(folder), NO_SPARK, "firings")
-
-
 def replay(mill: Mill) -> None:
     """What a user types; what was begun is completed."""
     amendment = AmendmentJob(
-        project=again(mill).project, pipeline="firings", reason=Reason(by=WHO), identity=WHO, session=lambda: NO_SPARK
+        project=again(mill).project, pipeline=FLOW, reason=Reason(by=WHO), identity=WHO, session=lambda: NO_SPARK
     )
     open_batch = amendment.ledger.view().open_batch
     begun = open_batch is not None and open_batch.plan.job is not None
     done(resume(amendment) if begun else backfill(amendment, PART))
-
-
-def caught_up(mill: Mill) -> None:
-    while not isinstance(run(mill), NothingToDo):
-        pass
 
 
 def outcome(mill: Mill) -> dict[str, Any]:
@@ -106,37 +90,16 @@ def outcome(mill: Mill) -> dict[str, Any]:
     return {"now": now, "then": mill.everything()}
 
 
-def met(mill: Mill) -> list[str]:
-    """The boundaries that it comes to, each once."""
-    names: dict[str, None] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failpoints, "_reach", lambda side, name, _: names.setdefault(name))
-        replay(mill)
-    return list(names)
-
-
 @pytest.fixture(scope="module")
 def known(prepared: Path) -> tuple[list[str], dict[str, Any]]:
     """The boundaries, and what is there when nothing fails."""
-    before = a_copy(prepared, "before").everything()
-    unbroken = a_copy(prepared, "unbroken")
-    names = met(unbroken)
+    before = a_copy(prepared, "before", FLOW).everything()
+    unbroken = a_copy(prepared, "unbroken", FLOW)
+    names = met(partial(replay, unbroken))
     expected = outcome(unbroken)
     assert {"planned", "state:firings", "audited", "published:firings", "quarantine", "committed"} <= set(names)
     assert all(before[table] != expected["now"][table] for table in ("firings", "quarantine"))
     return names, expected
-
-
-def broken(prepared: Path, monkeypatch: pytest.MonkeyPatch, failure: str, times: int = 1) -> Mill:
-    """A copy in which the backfill has failed."""
-    mill = a_copy(prepared, "broken")
-    for _ in range(times):
-        with monkeypatch.context() as patch:
-            patch.setattr(failpoints, "_lost", set())
-            patch.setenv(failpoints.VARIABLE, failure)
-            with suppress(TidemillError):
-                replay(mill)
-    return mill
 
 
 def shares(kind: str, names: list[str], share: int) -> list[list[str]]:
@@ -164,7 +127,6 @@ def shares(kind: str, names: list[str], share: int) -> list[list[str]]:
 def test_whatever_fails_the_same_command_leaves_what_it_would_have(  # noqa: PLR0917
     prepared: Path,
     known: tuple[list[str], dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
     kind: str,
     way: str,
     times: int,
@@ -172,29 +134,23 @@ def test_whatever_fails_the_same_command_leaves_what_it_would_have(  # noqa: PLR
 ) -> None:
     names, expected = known
     for name in shares(kind, names, share)[0]:
-        mill = broken(prepared, monkeypatch, way.format(name), times)
+        mill = a_copy(prepared, "broken", FLOW)
+        broken(partial(replay, mill), way.format(name), times)
         replay(mill)
         assert outcome(mill) == expected, name
 
 
 @pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_a_live_run_completes_what_was_begun(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, kind: str, share: int
+    prepared: Path, known: tuple[list[str], dict[str, Any]], kind: str, share: int
 ) -> None:
     names, expected = known
     begun = names[names.index("planned") :]
     for name in (name for name in shares(kind, names, share)[1] if name in begun):
-        mill = broken(prepared, monkeypatch, WAYS[0].format(name))
+        mill = a_copy(prepared, "broken", FLOW)
+        broken(partial(replay, mill), WAYS[0].format(name))
         caught_up(mill)
         assert outcome(mill) == expected, name
-
-
-def fate_of(act: Callable[[], None]) -> str:
-    try:
-        act()
-    except TidemillError as error:
-        return type(error).__name__
-    return "done"
 
 
 @pytest.mark.crash
@@ -203,7 +159,7 @@ def test_whoever_wakes_up_beside_its_successors_changes_nothing(
 ) -> None:
     names, expected = known
     for place in (f"{side}:{name}" for name in names for side in ("before", "after")):
-        mill = a_copy(prepared, "zombie")
+        mill = a_copy(prepared, "zombie", FLOW)
         other = Mill(mill.project, mill.session, mill.name)
 
         def successors(other: Mill = other) -> None:
@@ -212,7 +168,7 @@ def test_whoever_wakes_up_beside_its_successors_changes_nothing(
 
         with monkeypatch.context() as patch:
             happened = paused(patch, place, successors)
-            woken = fate_of(lambda mill=mill: replay(mill))  # type: ignore[misc]
+            woken = fate_of(partial(replay, mill))
         assert happened == [place]
         assert woken in ("Fenced", "done"), place
         caught_up(mill)

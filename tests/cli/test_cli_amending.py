@@ -15,6 +15,7 @@ from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill.cli.main import main
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.identity.semantics import SEMANTICS
+from tidemill.core.protocol.failpoints import VARIABLE
 
 pytestmark = pytest.mark.spark
 
@@ -175,3 +176,29 @@ def test_a_batch_that_is_not_blocked_has_nothing_to_decide(typed: Typed) -> None
     for command in (("show",), ("accept", "--why", "x"), ("divert", "--why", "x"), ("retry",)):
         code, _, err = typed("audit", command[0], "sums", *command[1:])
         assert (code, "no batch" in err) == (ExitCode.WRONG, True)
+
+
+GOES_BACK = {
+    "repair": (["late", "admit", "sums"], [3, 4]),
+    "backfill": (["backfill", "sums", "--from-offsets", "events-0:1"], [0, 6]),
+}
+"""What is typed, and the first and the next offset that it reads."""
+
+
+@pytest.mark.parametrize("kind", GOES_BACK)
+def test_the_plan_of_what_goes_back_and_is_open_says_what_it_reads(
+    mill: Mill, typed: Typed, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    command, expected = GOES_BACK[kind]
+    monkeypatch.setenv(VARIABLE, "after:planned=raise")
+    assert typed(*command)[0] != ExitCode.DONE
+    monkeypatch.delenv(VARIABLE)
+    code, out, _ = typed("plan", "sums", "--dry-run", "--json")
+    [shown] = lines(out)
+    assert (code, shown["kind"], shown["open"], shown["watermark"]) == (0, kind, True, None)
+    [read] = shown["ranges"]
+    assert [read["from_offset"], read["until_offset"]] == expected
+    assert read["topic_id"] == mill.log.topic("events").topic_id
+    out = typed("plan", "sums", "--dry-run")[1]
+    assert f"sums: batch 3 is open, a {kind}, and would be continued" in out.replace("\n", " ")
+    assert "watermark" not in out

@@ -21,11 +21,17 @@ from tidemill.core.protocol.view import Fate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from tidemill.core.bind.flow import Flow
+    from tidemill.core.log.offsets import OffsetRange
     from tidemill.core.plan.plan import BatchPlan
     from tidemill.core.protocol.view import OpenBatch, View
     from tidemill.inspect.table_changes import TableChange
     from tidemill.project.project import Project
+
+_SHOWN = 20
+"""How many ranges are shown of a batch that goes back."""
 
 _FATES = {
     Fate.CONTINUED: "continued with the plan it has",
@@ -111,53 +117,73 @@ def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
     from tidemill.inspect.open_batch import state_text
 
     out = console()
+    batch, records = f"{found.pipeline}: batch {found.batch_id}", many(found.records, "record")
     if opened is None:
-        out.print(f"{found.pipeline}: batch {found.batch_id} would read {many(found.records, 'record')}")
+        out.print(f"{batch} would read {records}")
     else:
-        out.print(
-            f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; {many(found.records, 'record')}",
-        )
+        out.print(f"{batch} is open{'' if found.live else f', a {found.kind},'} and would be {fate}; {records}")
         out.print(f"attempt {opened.attempt} by {opened.executor.text}: {state_text(opened)}")
+    if found.live:
+        _show_watermarks(out, found)
+    if found.live or found.records:
+        _show_ranges(out, found)
+
+
+def _show_watermarks(out: Console, found: BatchPlan) -> None:
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drains else ''}")
     for behind in found.position.lagging or {}:
         out.print(f"watermark {show_watermark(found.late_until(behind))} of {behind}")
+
+
+def _show_ranges(out: Console, found: BatchPlan) -> None:
     table = grid(
         "topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records")
     )
-    for name, topic in found.topics.items():
-        for item in topic.ranges:
-            number = item.topic_partition.partition
-            idle = "idle" if number in topic.idle else ""
-            span = f"{item.from_offset:,}", f"{item.until_offset:,}", f"{len(item):,}"
-            table.add_row(name, str(number), *span, idle)
+    ranges = _ranges(found)
+    # A live batch has one for each partition; a repair may have thousands.
+    shown = ranges if found.live else ranges[:_SHOWN]
+    for item, idle in shown:
+        place, span = item.topic_partition, (f"{item.from_offset:,}", f"{item.until_offset:,}", f"{len(item):,}")
+        table.add_row(place.topic, str(place.partition), *span, "idle" if idle else "")
     out.print(table)
+    if len(shown) < len(ranges):
+        out.print(f"and {many(len(ranges) - len(shown), 'more range')}; all: --json")
+
+
+def _ranges(found: BatchPlan) -> Sequence[tuple[OffsetRange, bool]]:
+    """What the batch reads, and whether the partition is idle; of a live batch, also the empty ranges."""
+    if found.live is None:
+        return [(item, False) for ranges in found.reads.values() for item in ranges]
+    topics = found.topics.values()
+    return [(item, item.topic_partition.partition in topic.idle) for topic in topics for item in topic.ranges]
 
 
 def _json(pipeline: str, opened: OpenBatch | None, found: BatchPlan | None) -> dict[str, object]:
     if found is None:
         return {"pipeline": pipeline, "nothing_to_do": True}
+    lagging = (found.position.lagging or {}) if found.live else {}
     return {
         "pipeline": pipeline,
         "nothing_to_do": False,
         "batch_id": found.batch_id,
+        "kind": found.kind,
         "open": opened is not None,
         "attempt": 1 if opened is None else opened.attempt + 1,
         "clock": found.clock.isoformat(),
-        "watermark": watermark_json(found.lateness_watermark),
-        "table_watermarks": {t: watermark_json(found.late_until(t)) for t in found.position.lagging or {}},
+        "watermark": watermark_json(found.lateness_watermark) if found.live else None,
+        "table_watermarks": {t: watermark_json(found.late_until(t)) for t in lagging},
         "drain": found.drains,
         "records": found.records,
         "logical_hash": found.logical_hash,
         "ranges": [
             {
-                "topic": name,
-                "topic_id": topic.topic_id,
+                "topic": item.topic_partition.topic,
+                "topic_id": found.topic_id(item.topic_partition.topic),
                 "partition": item.topic_partition.partition,
                 "from_offset": item.from_offset,
                 "until_offset": item.until_offset,
-                "idle": item.topic_partition.partition in topic.idle,
+                "idle": idle,
             }
-            for name, topic in found.topics.items()
-            for item in topic.ranges
+            for item, idle in _ranges(found)
         ],
     }

@@ -31,9 +31,9 @@ class InterruptedStore(LocalStore):
         self.before: dict[str, Callable[[], object]] = {}
         self.after: dict[str, Callable[[], object]] = {}
 
-    def list(self, folder: str) -> list[str]:
+    def list(self, folder: str, after: str = "") -> list[str]:
         self.before.pop("list", lambda: None)()
-        found = list(super().list(folder))
+        found = list(super().list(folder, after))
         self.after.pop("list", lambda: None)()
         return found
 
@@ -57,9 +57,9 @@ class TornStore(LocalStore):
 
     unseen: Callable[[str], bool] | None = None
 
-    def list(self, folder: str) -> list[str]:
+    def list(self, folder: str, after: str = "") -> list[str]:
         unseen, self.unseen = self.unseen, None
-        return [name for name in super().list(folder) if unseen is None or not unseen(name)]
+        return [name for name in super().list(folder, after) if unseen is None or not unseen(name)]
 
 
 class Crash(Exception):

@@ -155,6 +155,17 @@ class FileLogMachine(RuleBasedStateMachine):
     def open_again(self) -> None:
         self.log = FileLog(self.folder.name)
 
+    @rule(data=st.data())
+    def continue_from_where_a_reader_is(self, data: st.DataObject) -> None:
+        start, until = self.model.start, self.model.start + len(self.model.values)
+        at, log = data.draw(st.integers(0, until + 1)), self.log.remembering()
+        held = log.bounds_since("t", {0: at})[0]
+        assert held.until_offset == until
+        assert start <= held.from_offset <= max(start, at)
+        for first in {f for f in (start, at, held.from_offset) if start <= f <= until}:
+            scan = log.scan(self.topic.topic_id, [OffsetRange(TopicPartition("t", 0), first, until)])
+            assert [record.value for record in read_records(scan)] == self.model.values[first - start :]
+
     @invariant()
     def log_equals_model(self) -> None:
         held = self.log.bounds("t")[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,16 @@ def test_objects_are_put_once_listed_and_read(store: Store) -> None:
     assert [name for name in store.list("") if not name.startswith(".")] == ["t"]
     assert store.sizes("t/deep") == {"y": 0}
     assert store.sizes("t")["x"] == 5
+
+
+@pytest.mark.parametrize("after", ["a", "b", "b0", "c", "d"])
+def test_all_names_after_one_are_listed(store: Store, after: str) -> None:
+    names = ["a", "b", "b-", "b2", "c"]
+    for name in ("b", "a", "c/d", "b2", "b-/x"):
+        store.put_if_absent(f"t/{name}", b"")
+    assert {name for name in names if name > after} <= set(store.list("t", after)) <= set(names)
+    assert store.list("nothing", after) == []
+    assert "t" in store.list("", after)
 
 
 @pytest.mark.parametrize(("length", "data"), [(2, b"45"), (5, b"12345"), (99, b"12345")])
@@ -92,6 +104,25 @@ def test_more_objects_than_a_page_are_listed_and_deleted(
     assert len(store.list("many")) == len(store.sizes("many")) == 10
     store.delete_folder("many")
     assert store.list("many") == []
+
+
+def test_a_bucket_is_not_asked_for_names_up_to_one(
+    bucket: str, access: S3Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, pages = S3Store(f"s3://{bucket}/in/it", access), list[int]()
+    for number in range(6):
+        store.put_if_absent(f"many/{number:04}", b"")
+    monkeypatch.setattr("tidemill.stores.s3._PAGE", 2)
+    original = S3Store._pages
+
+    def counted(*given: Any, **more: Any) -> Iterator[Any]:
+        for page in original(*given, **more):
+            pages.append(len(page[0]))
+            yield page
+
+    monkeypatch.setattr(S3Store, "_pages", counted)
+    assert sorted(store.list("many", "0003")) == ["0004", "0005"]
+    assert pages == [2]
 
 
 def test_a_lost_answer_is_found_out(faulty: tuple[S3Access, Faults], bucket: str) -> None:

@@ -105,7 +105,13 @@ class FileLog:
 
         Costs one listing and one footer per partition.
         """
-        return {part.place.partition: part.bounds() for part in self._partitions(name)}
+        return self.bounds_since(name, {})
+
+    def bounds_since(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, OffsetRange]:
+        """See `Continues`: of a partition with many segments, a bucket lists only the names of new ones."""
+        return {
+            part.place.partition: part.bounds(offsets.get(part.place.partition, 0)) for part in self._partitions(name)
+        }
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
         """Return the first offset whose record has `moment` or a later time, or the end."""

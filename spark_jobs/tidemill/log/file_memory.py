@@ -16,24 +16,26 @@ class Listing:
     """A listing of the folder: names of segments, and of files that say where the log starts, in any order.
 
     Partitions may have many thousands of segments, and each batch lists them: a name is looked at only when it matters,
-    so some may be no digits and a suffix.
+    so some may be no digits and a suffix. A listing from the offset `since` on tells nothing of those before it.
     """
 
     segments: Sequence[str]
     starts: Sequence[str]
+    since: int = 0
 
     @staticmethod
-    def of(names: Sequence[str]) -> Listing:
+    def of(names: Sequence[str], since: int = 0) -> Listing:
         """What these names of a folder say; others do not count."""
         segments, others = list[str](), list[str]()
         for name in names:
             (segments if name[_DIGITS:] == _SEGMENT else others).append(name)
-        return Listing(segments=segments, starts=[n for n in others if n[_DIGITS:] == _START and _is_offset(n)])
+        starts = [n for n in others if n[_DIGITS:] == _START and _is_offset(n)]
+        return Listing(segments=segments, starts=starts, since=since)
 
     @property
     def start(self) -> int:
-        """Where the log starts, as far as its start files say."""
-        return max(map(_offset, self.starts), default=0)
+        """Where the log starts, as far as its start files say; what is before `since` counts as started."""
+        return max(map(_offset, self.starts), default=self.since)
 
     @property
     def oldest(self) -> int | None:

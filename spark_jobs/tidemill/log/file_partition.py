@@ -64,9 +64,13 @@ class FilePartition:
         """The topic and the number of this partition."""
         return self._place
 
-    def bounds(self) -> OffsetRange:
-        """Return the range from the first offset held to the next one to write. Costs one listing and one footer."""
-        return self._tip().held
+    def bounds(self, since: int = 0) -> OffsetRange:
+        """Return the range from the first offset held to the next one to write.
+
+        If a segment begins at the offset `since`, the range begins there or later. Costs a footer and a listing: in a
+        bucket, of the names from `since` on, and then of all names if no segment begins there.
+        """
+        return self._settled(self._tip_of, self._listed_since(since)).held
 
     def usage(self) -> Usage:
         """Count the segments and sum up their sizes."""
@@ -83,6 +87,8 @@ class FilePartition:
             SegmentDamaged: a file that should hold some of them cannot be read.
         """
         known = None if self._memory is None else self._memory.listings.get(self._folder)
+        if known is not None and known.since > wanted.from_offset:
+            known = None
         return self._settled(lambda listing: self._cover(listing, wanted), known)
 
     def append(self, records: pa.Table, at: int | None, batch: ProducerBatch | None) -> OffsetRange:
@@ -128,10 +134,28 @@ class FilePartition:
         return f"{self._folder}/{digits_of(offset)}.{kind}"
 
     def _list(self) -> Listing:
-        found = Listing.of(self._store.list(self._folder))
+        return self._remembered(Listing.of(self._store.list(self._folder)))
+
+    def _listed_since(self, offset: int) -> Listing | None:
+        """The names from this offset on if a segment begins there, or all names; None if all have to be listed.
+
+        A reader of whole segments goes on where one begins. Else it read a part of a segment, whose name is before the
+        offset, or all there is: then only the newest segment tells that nothing was lost.
+        """
+        if not offset:
+            return None
+        first = digits_of(offset)
+        names = self._store.list(self._folder, first)
+        found = Listing.of([name for name in names if name > first], offset)
+        if found.oldest == offset:
+            return self._remembered(found)
+        # Earlier names were not asked for: a store that tells some of them has told all.
+        return self._remembered(Listing.of(names)) if any(name < first for name in names) else None
+
+    def _remembered(self, listing: Listing) -> Listing:
         if self._memory is not None:
-            self._memory.listings[self._folder] = found
-        return found
+            self._memory.listings[self._folder] = listing
+        return listing
 
     def _settled(self, use: Callable[[Listing], _T], known: Listing | None = None) -> _T:
         """Call `use` with a listing, by default a new one, and with a new one before a loss is believed.

@@ -48,6 +48,21 @@ def asked_once(log: Log) -> Log:
 
 
 @runtime_checkable
+class Continues(Protocol):
+    """A log that finds its end faster for a reader who says how far it has come."""
+
+    def bounds_since(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, OffsetRange]:
+        """Return what `Log.bounds` does, to a reader whose next offsets these are, by partition.
+
+        A range may begin at the reader's offset although the log holds some before it.
+
+        Raises:
+            UnknownTopic: the topic does not exist.
+        """
+        ...
+
+
+@runtime_checkable
 class HoldsBack(Protocol):
     """A log with transactions: a partition ends where its first open transaction begins."""
 

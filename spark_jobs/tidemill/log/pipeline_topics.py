@@ -9,8 +9,8 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import ConfigError, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.planning import TopicBounds
-from tidemill.core.plan.position import Position
-from tidemill.log.interface import HoldsBack, Log, Sends
+from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.log.interface import Continues, HoldsBack, Log, Sends
 
 
 def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
@@ -49,8 +49,10 @@ def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
     return found
 
 
-def bounds_of(log: Log, name: str) -> TopicBounds:
+def bounds_of(log: Log, name: str, before: TopicPosition | None = None) -> TopicBounds:
     """Return what a plan must know about a topic: its id, the bounds of its partitions, and which ones wait.
+
+    What the log holds before the next offsets of a reader with the position `before` may be left out.
 
     Raises:
         LogError: the topic does not exist, or the log does not answer.
@@ -58,7 +60,11 @@ def bounds_of(log: Log, name: str) -> TopicBounds:
     topic = log.topic(name)
     # Ask this first: otherwise a transaction that ends in between would look like an idle partition.
     waiting = log.waiting(name) if isinstance(log, HoldsBack) else {}
-    return TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(name), waiting=frozenset(waiting))
+    if before is not None and isinstance(log, Continues):
+        held = log.bounds_since(name, before.offsets)
+    else:
+        held = log.bounds(name)
+    return TopicBounds(topic_id=topic.topic_id, partitions=held, waiting=frozenset(waiting))
 
 
 def held_of(log: Log, topics: Iterable[str]) -> dict[str, Mapping[int, OffsetRange]]:

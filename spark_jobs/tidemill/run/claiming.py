@@ -178,9 +178,10 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request, upstream: Upst
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
         for source in flow.inputs:
+            before = view.position.topics.get(source.topic)
             # The plan decides whether a topic that was read before may be missing.
-            with suppress(UnknownTopic) if source.topic in view.position.topics else nullcontext():
-                bounds[source.topic] = bounds_of(log, source.topic)
+            with nullcontext() if before is None else suppress(UnknownTopic):
+                bounds[source.topic] = bounds_of(log, source.topic, before)
     if request.begin is not None and not view.position.topics:
         flow, bounds = begun_at(flow, bounds, request.begin)
     return plan_batch(

@@ -36,8 +36,11 @@ class Aged:
 class Store(Protocol):
     """Objects by name, with `/` between folders. An object appears whole or not at all; only `replace` changes one."""
 
-    def list(self, folder: str) -> Sequence[str]:
-        """The names of the objects and folders directly in `folder`, in any order; empty if it does not exist."""
+    def list(self, folder: str, after: str = "") -> Sequence[str]:
+        """The names of the objects and folders directly in `folder`, in any order; empty if it does not exist.
+
+        Names up to `after`, by the order of their characters, may be left out: a bucket tells 1,000 names a request.
+        """
         ...
 
     def read(self, name: str) -> bytes:

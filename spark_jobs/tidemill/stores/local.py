@@ -37,8 +37,9 @@ class LocalStore:
         self._root = Path(root).expanduser().absolute()
         self._clock = clock
 
-    def list(self, folder: str) -> Sequence[str]:
-        """The names of the objects and folders directly in `folder`; empty if it does not exist."""
+    def list(self, folder: str, after: str = "") -> Sequence[str]:
+        """The names of the objects and folders directly in `folder`, all at once; empty if it does not exist."""
+        del after
         path = self._root / folder
         with _explained(path):
             try:

@@ -44,10 +44,12 @@ class S3Store:
         self._access = access
         self._is_checked = not checks_writer
 
-    def list(self, folder: str) -> Sequence[str]:
-        """The names of the objects and folders directly in `folder`; empty if it does not exist."""
-        pages = self._pages(folder, Delimiter="/")
-        return [name for page in pages for name in (*page[0], *page[1])]
+    def list(self, folder: str, after: str = "") -> Sequence[str]:
+        """The names of the objects and folders directly in `folder`, those after a name; empty if it does not exist."""
+        start = {"StartAfter": self._key(f"{folder}/{after}" if folder else after)} if after else {}
+        found = [name for page in self._pages(folder, Delimiter="/", **start) for name in (*page[0], *page[1])]
+        # A folder is listed if something in it sorts after the key, which its own name may not do.
+        return [name for name in found if name > after]
 
     def read(self, name: str) -> bytes:
         """The whole object; FileNotFoundError if it does not exist."""

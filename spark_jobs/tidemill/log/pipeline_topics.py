@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import ConfigError, UnknownTopic
@@ -46,6 +46,22 @@ def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
                 f"{flow.name}: no topic matches {pattern.topic!r}; topics there: {', '.join(names) or 'none'}",
                 fix="create one, or correct the pattern: it is a regular expression for a whole name",
             )
+    return found
+
+
+def bounds_for(flow: Flow, log: Log, position: Position) -> dict[str, TopicBounds]:
+    """Return what the plan of the next batch must know about each topic that a pipeline with this position reads.
+
+    Topics that were read before and are missing now are left out: the plan decides whether they may be.
+
+    Raises:
+        LogError: a topic that was never read does not exist, or the log does not answer.
+    """
+    found: dict[str, TopicBounds] = {}
+    for topic in (source.topic for source in flow.inputs):
+        before = position.topics.get(topic)
+        with nullcontext() if before is None else suppress(UnknownTopic):
+            found[topic] = bounds_of(log, topic, before)
     return found
 
 

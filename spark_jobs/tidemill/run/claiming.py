@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,7 +12,7 @@ from tidemill.core.change.foreign_batches import given_up, refused
 from tidemill.core.change.redefinition import redefined
 from tidemill.core.contract.verdict import blocked
 from tidemill.core.declare.guarantees import Guarantee
-from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged, UnknownTopic
+from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.alignment import Look
@@ -33,7 +32,7 @@ from tidemill.ledger.lease import Lease
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
 from tidemill.log.interface import Log
-from tidemill.log.pipeline_topics import bounds_of, to_be_read
+from tidemill.log.pipeline_topics import bounds_for, to_be_read
 from tidemill.run.sources import Sources, Upstream, no_upstream
 from tidemill.run.watching import Watcher
 
@@ -172,16 +171,12 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request, upstream: Upst
         LogError: the log does not hold what comes next.
     """
     change = change_of(flow, view, request.from_now)
-    batch_id, bounds = view.last_batch_id + 1, {}
+    batch_id = view.last_batch_id + 1
     # Before the log is asked: it has all that was sent until then.
     told = {s.name: upstream(s.watermark_of) for s in flow.sources if s.watermark_of is not None}
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
-        for source in flow.inputs:
-            before = view.position.topics.get(source.topic)
-            # The plan decides whether a topic that was read before may be missing.
-            with nullcontext() if before is None else suppress(UnknownTopic):
-                bounds[source.topic] = bounds_of(log, source.topic, before)
+        bounds = bounds_for(flow, log, view.position)
     if request.begin is not None and not view.position.topics:
         flow, bounds = begun_at(flow, bounds, request.begin)
     return plan_batch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,14 @@ def no_airflow_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """No test reads the Airflow of the person who runs it, nor writes to its folder."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow_of_nobody") / "airflow"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """What a test writes need not outlive a loss of power. That files are synced, and when, has a test of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
         yield
 
 

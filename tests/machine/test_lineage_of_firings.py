@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
+from machine.failing import failing
 from support.commands import type_command
 from support.firings import firings
 from support.projects import NO_SPARK, Mill, an_event
@@ -81,6 +82,22 @@ def test_a_window_tells_its_firings_by_their_timing(tmp_path: Path) -> None:
     assert published(found) == [(1, "EARLY"), (2, "ON_TIME")]
     assert (found["row"]["n"], found["row"]["operation"], found["window_end"][17:19]) == (3, "insert", "10")
     assert [at for at, _ in published(told(mill, "--key", "a"))] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("window", ["TumblingBuffer(CountPolicy(2))", "Tumbling('10 s')"])
+def test_rows_of_an_open_batch_are_told_before_it_commits(tmp_path: Path, much_state: None, window: str) -> None:
+    more = {"trigger": EARLY + TOLD, "bounds": True} if "Buffer" not in window else {}
+    mill = firings(tmp_path, NO_SPARK, window, collect=False, **more)
+    for number in (1, 2):
+        mill.feed([an_event(2 * number, "a", 1), an_event(2 * number + 1, "a", 1)])
+        with failing("before:committed@2=raise"):
+            mill.run()
+    found = told(mill, "--key", "a")
+    assert [batch for batch, _ in published(found)] == [1]
+    assert found["row"]["batch_id"] == 2
+    assert [counts for batch, _, counts in slices(found) if batch == 2] in ([], [False])
+    mill.run()
+    assert [batch for batch, _ in published(told(mill, "--key", "a"))] == [1, 2]
 
 
 def test_what_is_not_there_is_refused_by_name(buffers: Mill) -> None:

@@ -41,6 +41,7 @@ def lineage_of_firings(
 
     `row` is the newest firing. State says of a key which batches brought records that it still needs; a batch that
     wrote all state anew says it in the place of those before it. A batch that fired is there even without such rows.
+    Rows that an open batch has published are there, too, and it becomes one of the publications when it commits.
 
     Raises:
         InputError: windows of the table have no start, the key has other columns, or no record counts there.
@@ -75,10 +76,10 @@ def lineage_of_firings(
 def _with_fired(
     slices: Sequence[Mapping[str, int]], rows: Sequence[Mapping[str, Any]], batches: Sequence[IndexedBatch]
 ) -> Sequence[Mapping[str, int]]:
-    """These slices, and without rows those of the batches that published rows."""
+    """These slices, and without rows those of the committed batches that published rows."""
     attempts = {batch.batch_id: batch.attempt for batch in batches}
     there = {s["batch_id"] for s in slices}
-    fired = sorted({row["batch_id"] for row in rows} - there)
+    fired = sorted({row["batch_id"] for row in rows} & attempts.keys() - there)
     more = [{"batch_id": batch, "attempt": attempts[batch], "count_all": 0} for batch in fired]
     return sorted([*slices, *more], key=lambda s: (s["batch_id"], s["attempt"]))
 
@@ -99,9 +100,13 @@ def _window(sink: FiringSink, start: datetime | None, rows: Sequence[Mapping[str
 def _publications(
     sink: FiringSink, rows: Sequence[Mapping[str, Any]], batches: Sequence[IndexedBatch]
 ) -> tuple[Publication, ...]:
-    """The batches that published these rows, in their order, each with the timings of its firings."""
+    """The batches that published these rows, in their order, each with the timings of its firings.
+
+    A batch publishes before it commits; until then, nobody knows its audit and the version of the table.
+    """
     known, found = {batch.batch_id: batch for batch in batches}, []
     for batch_id, part in groupby(rows, key=lambda row: row["batch_id"]):
         timings = [_FIRING if sink.told.timing is None else str(row[sink.told.timing]) for row in part]
-        found.append(Publication.of(known[batch_id], sink.table, ", ".join(dict.fromkeys(timings))))
+        if batch_id in known:
+            found.append(Publication.of(known[batch_id], sink.table, ", ".join(dict.fromkeys(timings))))
     return tuple(found)

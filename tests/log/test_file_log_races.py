@@ -87,6 +87,23 @@ def a_range(start: int, until: int) -> OffsetRange:
     return OffsetRange(TopicPartition("t", 0), start, until)
 
 
+@pytest.mark.parametrize("place", ["before list", "after list", "before tail"])
+def test_a_trim_past_a_reader_is_told_to_it_whenever_it_comes(
+    slow_log: FileLog, store: InterruptedStore, file_log: FileLog, some_records: Make, place: str
+) -> None:
+    for _ in range(4):
+        file_log.append("t", 0, some_records("a", "b"))
+    topic, memory = file_log.topic("t"), slow_log.remembering()
+    when, operation = place.split()
+    getattr(store, when)[operation] = lambda: file_log.trim("t", 0, 5)
+    held = memory.bounds_since("t", {0: 2})[0]
+    assert held.from_offset in (2, 5)
+    assert held.until_offset == 8
+    with pytest.raises(OffsetsLost, match="offsets 2 to 4 are gone"):
+        memory.scan(topic.topic_id, [a_range(2, 8)])
+    assert memory.scan(topic.topic_id, [a_range(5, 8)]).ranges == (a_range(5, 8),)
+
+
 def test_loser_of_an_end_takes_the_next_offsets(
     slow_log: FileLog, store: InterruptedStore, file_log: FileLog, some_records: Make, read: Read
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
+from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.identity import ANONYMOUS, OF_FILES
 from tidemill.log.records import APPEND_TIME, CREATE_TIME, SEGMENT_SCHEMA
@@ -125,10 +127,10 @@ def decode_footer(path: str, tail: Tail, *, topic_id: str, place: TopicPartition
     if raw is None:
         raise damaged(path, "a segment of a Tidemill log", "a Parquet file of another origin")
     metadata = _decode_metadata(path, raw)
-    expected = (topic_id, place.topic, place.partition, base_offset)
-    found = (metadata.topic_id, metadata.topic, metadata.partition, metadata.base_offset)
+    expected = _Origin(place.topic, topic_id, place.partition, base_offset)
+    found = _Origin(metadata.topic, metadata.topic_id, metadata.partition, metadata.base_offset)
     if found != expected:
-        raise damaged(path, f"topic id, topic, partition and base offset {expected}", str(found))
+        raise damaged(path, f"the segment of {expected.text}", f"that of {found.text}")
     whole = _data_end(parquet) + footer_length(tail.data)
     if whole != tail.size or parquet.num_rows < 1:
         raise damaged(path, f"{whole} bytes", f"{tail.size} bytes with {parquet.num_rows} records")
@@ -149,9 +151,22 @@ def damaged(path: str, expected: str, found: str) -> SegmentDamaged:
     """The error for a file that is not the segment its name promises."""
     return SegmentDamaged(
         f"segment {path} is damaged: expected {expected}, found {found}",
-        fix="bring the file back from a copy; without one, give up the records up to the next segment "
-        "(tidemill log trim) and start a pipeline of another name",
+        fix="if somebody copied or renamed a segment here, undo that; otherwise bring the file back from a copy; "
+        f"{without_copy()}; before either, `tidemill log trim` gives up all records up to the next segment",
     )
+
+
+class _Origin(NamedTuple):
+    """Where a segment belongs."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    base_offset: int
+
+    @property
+    def text(self) -> str:
+        return f"topic {self.topic} ({self.topic_id}), partition {self.partition}, first offset {self.base_offset}"
 
 
 def _metadata(topic_id: str, footer: Footer) -> bytes:

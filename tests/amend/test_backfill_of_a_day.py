@@ -20,7 +20,7 @@ from tidemill.repair.backfill import backfill, preview
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("share", [16, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [32, pytest.param(1, marks=pytest.mark.long)])
 def test_a_past_day_is_computed_again_beside_live_batches(
     tmp_path: Path, spark: Any, shared_data: Path, capsys: pytest.CaptureFixture[str], share: int
 ) -> None:

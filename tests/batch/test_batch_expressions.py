@@ -86,7 +86,7 @@ def test_spark_and_tidemill_see_the_same_columns_in_sparks_own_examples(spark: A
     assert [found for text in sorted(expressions) if (found := disagreement(spark, text))] == []
 
 
-@pytest.mark.parametrize("share", [40, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [80, pytest.param(1, marks=pytest.mark.long)])
 def test_spark_and_tidemill_see_the_same_columns_where_names_are_words_of_sql(spark: Any, share: int) -> None:
     words = sorted(row[0].lower() for row in spark.sql("SELECT keyword FROM sql_keywords()").collect())[::share]
     forms = [

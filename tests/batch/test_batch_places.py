@@ -86,6 +86,7 @@ def test_spark_connect_publishes_the_same_rows(
     assert (mill.everything(), recorded_hashes(mill)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("second", WRITERS)
 def test_rows_that_spark_wrote_are_found_again_between_two_milliseconds(
     tmp_path: Path, spark: Any, second: str

@@ -61,7 +61,7 @@ def test_in_the_end_all_is_as_if_no_record_had_been_rejected(  # noqa: PLR0917
         assert verified.agrees, verified.differences
 
 
-@pytest.mark.parametrize("way", ["workers", "spark"])
+@pytest.mark.parametrize("way", ["workers", pytest.param("spark", marks=pytest.mark.long)])
 def test_several_tables_of_a_pipeline_read_the_log_again_once(tmp_path: Path, spark: Any, way: str) -> None:
     mill = of_three_tables(tmp_path, spark)
     write_settings(tmp_path, **WAYS[way])

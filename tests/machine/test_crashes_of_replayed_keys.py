@@ -84,12 +84,13 @@ def known(prepared: Path) -> tuple[list[str], dict[str, Any]]:
     return names, expected
 
 
+@pytest.mark.parametrize("share", [6, pytest.param(3, marks=pytest.mark.long)])
 def test_a_failure_is_completed_by_the_same_command(
-    prepared: Path, known: tuple[list[str], dict[str, Any]], kind: str
+    prepared: Path, known: tuple[list[str], dict[str, Any]], kind: str, share: int
 ) -> None:
     names, expected = known
-    # Of three kinds, each has a third of the boundaries.
-    for name in names[KINDS.index(kind) :: len(KINDS)]:
+    # Of three kinds, each has a third of the boundaries, or half of that.
+    for name in names[KINDS.index(kind) :: share]:
         mill = a_copy(prepared, "broken", FLOW)
         broken(partial(replay, mill), WAYS[0].format(name))
         replay(mill)

@@ -103,18 +103,18 @@ def known(prepared: Path) -> tuple[list[str], dict[str, Any]]:
 
 
 def shares(kind: str, names: list[str], share: int) -> list[list[str]]:
-    """The boundaries that the same command completes, and those that a live run completes: all, or one half each.
+    """The boundaries that the same command completes, and those that a live run completes: all, or a third of each.
 
-    Each kind has the half that the other one has not, so with halves each boundary is tried with both kinds.
+    Each kind has the thirds that the others have not.
     """
-    first = list(KINDS).index(kind)
-    return [names, names] if share == 1 else [names[first::2], names[1 - first :: 2]]
+    first = list(KINDS).index(kind) % share
+    return [names[first::share], names[(first + 1) % share :: share]]
 
 
 @pytest.mark.parametrize(
     ("way", "times", "share"),
     [
-        (WAYS[0], 1, 2),
+        (WAYS[0], 1, 3),
         pytest.param(WAYS[0], 1, 1, marks=pytest.mark.long),
         *(
             pytest.param(way, times, 1, marks=pytest.mark.crash)
@@ -140,7 +140,7 @@ def test_whatever_fails_the_same_command_leaves_what_it_would_have(  # noqa: PLR
         assert outcome(mill) == expected, name
 
 
-@pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_a_live_run_completes_what_was_begun(
     prepared: Path, known: tuple[list[str], dict[str, Any]], kind: str, share: int
 ) -> None:

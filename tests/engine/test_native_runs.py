@@ -159,3 +159,19 @@ def test_records_in_memory_come_in_parts_as_well(count: int, parts: int, monkeyp
     assert found is not None
     assert len(found) == parts
     assert [n for part in found for batch in part() for n in batch["offset"].to_pylist()] == list(range(count))
+
+
+@pytest.mark.parametrize(("chunk", "batches"), [(1, [6, 6]), (2, [2] * 6), (5, [5, 1, 4, 2]), (12, [6, 6])])
+def test_records_that_came_a_few_at_a_time_are_joined(
+    chunk: int, batches: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_PART", 6), ("_LEAST", 2), ("threads", lambda: 2)):
+        monkeypatch.setattr(of_parts, name, value)
+    columns = [[0] * 12, list(range(12)), [0] * 12, [b"x"] * 12]
+    rows = pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
+    table = pa.Table.from_batches([rows.slice(start, chunk) for start in range(0, 12, chunk)])
+    found = [
+        batch for part in parts_here(TableScan(rows=table, ranges=(), dense=True), at_most(0)) or () for batch in part()
+    ]
+    assert [batch.num_rows for batch in found] == batches
+    assert [n for batch in found for n in batch["offset"].to_pylist()] == list(range(12))

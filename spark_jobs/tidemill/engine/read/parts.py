@@ -50,8 +50,7 @@ def parts_here(scan: Scan, take: Take) -> Sequence[Part] | None:
                 return [partial(_segments, segments, number, take) for number in range(segments.parts)]
             return [partial(_fetched, scan, files, take) for files in _dealt(scan.files)]
         case MemoryScan() | TableScan():
-            # Records may have come a few at a time, and each batch of Arrow costs as much as thousands of them.
-            rows = rows_of(scan).combine_chunks()
+            rows = rows_of(scan)
             step = -(-rows.num_rows // _parts_of(rows.num_rows)) or 1
             return [partial(_held, rows.slice(start, step)) for start in range(0, max(rows.num_rows, 1), step)]
         case LinesScan(firsts=firsts):
@@ -96,7 +95,9 @@ def of_lines(
 
 
 def _held(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
+    """The rows in batches; each costs as much as thousands of rows, and these may have come a few at a time."""
+    small = rows.num_rows < _LEAST * rows.column(0).num_chunks
+    yield from (rows.combine_chunks() if small else rows).to_batches(max_chunksize=_BATCH_ROWS)
 
 
 def _segments(segments: Segments, number: int, take: Take) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges, outside
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.plan.slices import SliceSet
 
@@ -33,6 +33,13 @@ def test_merged_ranges_do_not_touch_or_overlap(items: list[OffsetRange]) -> None
     merged = merge_ranges(items)
     for left, right in pairwise(merged):
         assert left.topic_partition != right.topic_partition or left.until_offset < right.from_offset
+
+
+@given(st.lists(ranges()), st.lists(ranges()))
+def test_what_lies_outside_is_what_no_range_holds(wanted: list[OffsetRange], held: list[OffsetRange]) -> None:
+    found = [*outside(wanted, held)]
+    assert offsets(found) == offsets(wanted) - offsets(held)
+    assert found == list(merge_ranges(found))
 
 
 @given(ranges(), ranges())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.projects import EVENTS_CONTRACT, NOW, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
-from tidemill.core.errors import ConfigError, LogInputError, OffsetsLost, SegmentDamaged, Unbalanced
+from tidemill.core.errors import ConfigError, LogInputError, OffsetsLost, SegmentDamaged
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.landing import LandingLog
 from tidemill.log.reading import read_topic
@@ -112,9 +112,13 @@ def test_a_hole_between_files_is_a_loss_unless_gaps_are_allowed(tmp_path: Path, 
     land(root, 3, [an_event(15)])
     place = f'path = "{root}"\nlayout = "kafka-connect"'
     mill = a_mill(tmp_path / "strict", spark, place)
-    with pytest.raises(Unbalanced):
+    with pytest.raises(OffsetsLost, match=r"topic events: .*: partition 0: offset 2 is missing") as error:
         mill.run()
+    assert "wait for it" in (error.value.fix or "")
     assert mill.project.ledger("sums").view().position.topics == {}
+    late = land(root, 2, [an_event(3)])
+    assert mill.run(drain=True).accounts["events"].read == 4
+    late.unlink()
     loose = a_mill(tmp_path / "loose", spark, f"{place}\ngaps = true")
     assert loose.run(drain=True).accounts["events"].read == 3
 

@@ -165,6 +165,21 @@ def test_a_rewind_does_not_pass_over_offsets_that_are_gone(a_mill: Make) -> None
     assert again(mill).published() == before
 
 
+def test_a_rewind_does_not_pass_over_a_hole_in_the_log(a_mill: Make) -> None:
+    mill = fed(a_mill(), 4)
+    before = again(mill).published()
+    (segment,) = Path(mill.project.settings.log).rglob(f"{1:020}.parquet")
+    moved = segment.rename(segment.with_suffix(".away"))
+    for look in (rewind, preview):
+        with pytest.raises(
+            OffsetsLost, match=r"sums: topic events partition 0: offset 1 is missing.*nothing was moved"
+        ):
+            ids(look(an_amendment(mill), 1))
+    assert again(mill).published() == before
+    moved.rename(segment)
+    assert ids(rewind(an_amendment(mill), 1))
+
+
 def test_a_pipeline_that_began_at_the_end_of_its_log_does_not_go_back_before_that(a_mill: Make) -> None:
     mill = a_mill()
     path = mill.project.folder / "pipelines" / "pipeline.py"

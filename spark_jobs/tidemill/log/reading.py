@@ -12,8 +12,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
-from tidemill.core.log.connect_files import records_of
-from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.log.connect_files import lines_of, records_of
+from tidemill.core.log.offsets import OffsetRange, TopicPartition, outside
 from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
 from tidemill.core.time.times import UNKNOWN, nearest_moment
 from tidemill.log import refusals
@@ -115,10 +115,27 @@ def _read_file(path: str, storage: Mapping[str, str], ranges: Sequence[OffsetRan
         ) from error
 
 
+def absent_from(scan: LinesScan) -> Sequence[OffsetRange]:
+    """The offsets of a scan that none of its files holds. Reads all files.
+
+    Raises:
+        SegmentDamaged: a file cannot be unpacked.
+    """
+    topic, there = scan.ranges[0].topic_partition.topic, []
+    for path, (partition, first) in zip(scan.files, scan.firsts, strict=True):
+        end = first + len(lines_of(path, _content(path, scan.storage)))
+        there.append(OffsetRange(TopicPartition(topic, partition), first, end))
+    return [*outside(scan.ranges, there)]
+
+
+def _content(path: str, storage: Mapping[str, str]) -> bytes:
+    source = opened(path, storage)
+    content: bytes = Path(source).read_bytes() if isinstance(source, str) else source.read()
+    return content
+
+
 def _read_lines(path: str, scan: LinesScan) -> Iterator[Record]:
-    topic = scan.ranges[0].topic_partition.topic
-    source = opened(path, scan.storage)
-    content = Path(source).read_bytes() if isinstance(source, str) else source.read()
+    topic, content = scan.ranges[0].topic_partition.topic, _content(path, scan.storage)
     for partition, offset, value in records_of(path, content, scan.ranges, scan.firsts):
         yield Record(topic=topic, partition=partition, offset=offset, timestamp=UNKNOWN, value=value)
 

@@ -25,6 +25,8 @@ With 1,024 partitions of a file log this takes 0.3 s of every batch, measured on
 MOST_PARTITIONS = 10_000
 """A topic with more partitions is neither created nor read: a batch would spend seconds to minutes on asking them."""
 
+_NAMED = 3
+
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z")
 
 
@@ -138,6 +140,19 @@ def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -
         f"expected a segment at {from_offset}, found the next at {until_offset}",
         fix="bring the missing segment files back; without them, give up what is before the hole "
         f"(tidemill log trim {topic} --partition {partition} --before {until_offset}); then {without_copy()}",
+    )
+
+
+def in_no_file(absent: Sequence[OffsetRange]) -> OffsetsLost:
+    """The error for offsets that no file of a landing zone holds, although files behind them are there."""
+    topic = absent[0].topic_partition.topic
+    named = [f"partition {r.topic_partition.partition}: {_span(r.from_offset, r.until_offset)}" for r in absent]
+    more = f" and {len(named) - _NAMED:,} more such places" if len(named) > _NAMED else ""
+    return OffsetsLost(
+        f"topic {topic}: offsets are in no file, but later ones are: {'; '.join(named[:_NAMED])} missing{more}",
+        fix="bring the file back, or wait for it if it is late: the batch goes on when it is there. If Kafka itself "
+        "holds no records there (transactions, compaction), set [log] gaps = true: a file that comes later after all "
+        f"is then never read. If they are lost, {without_copy()}",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,6 +22,7 @@ from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_rewind
 from tidemill.core.repair.state_retention import back_to
 from tidemill.engine.storage.state_table import check_horizon
+from tidemill.log.interface import Log, asked_once
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest
@@ -169,8 +170,8 @@ def _check_log(amendment: AmendmentJob, view: View, position: Position, first: M
                 "to go back to",
                 fix="rewind to the first batch or a later one",
             )
-    held = held_of(log, view.position.topics)
-    for again in _read_again(view, position, first):
+    held, read_again = held_of(log, view.position.topics), [*_read_again(view, position, first)]
+    for again in read_again:
         place = again.topic_partition
         for lost in again.without(held[place.topic].get(place.partition)):
             raise OffsetsLost(
@@ -178,6 +179,19 @@ def _check_log(amendment: AmendmentJob, view: View, position: Position, first: M
                 "would have to be read again; nothing was moved",
                 fix="rewind less far",
             )
+    _check_whole(amendment.pipeline, asked_once(log), read_again)
+
+
+def _check_whole(pipeline: str, log: Log, ranges: Sequence[OffsetRange]) -> None:
+    """Refuse if offsets are missing between others, as far as the log can say without reading records."""
+    for topic in sorted({item.topic_partition.topic for item in ranges if item}):
+        try:
+            log.scan(log.topic(topic).topic_id, [r for r in ranges if r and r.topic_partition.topic == topic])
+        except OffsetsLost as error:
+            raise OffsetsLost(
+                f"{pipeline}: {error.message}; these would have to be read again, and nothing was moved",
+                fix="bring the missing segment files back, or rewind less far",
+            ) from None
 
 
 def _check_left(amendment: AmendmentJob, view: View, past: Past, to: int) -> None:

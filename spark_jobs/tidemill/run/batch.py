@@ -27,10 +27,8 @@ from tidemill.core.change.redefinition import meaning_after
 from tidemill.core.contract.verdict import Verdict, blocked
 from tidemill.core.errors import LogError
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.log.scan import ParquetScan
 from tidemill.core.plan.data_loss import incomplete
 from tidemill.core.plan.position import Position, TableMark
-from tidemill.core.protocol.account import Account, went_away
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import Audited, Committed
 from tidemill.core.protocol.failpoints import boundary, check_wanted
@@ -49,6 +47,7 @@ from tidemill.log.interface import Log, TellsPosition, asked_once
 from tidemill.log.pipeline_topics import check_sends, readable
 from tidemill.log.reading import in_memory
 from tidemill.project.project import Project
+from tidemill.run.accounts import check_accounts
 from tidemill.run.after_commit import tidy
 from tidemill.run.blame import rules_named
 from tidemill.run.claiming import Claim, Request, claim_batch
@@ -195,7 +194,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
     plan, flow, step = claim.plan, attempt.flow, times.timed.step
     with step("aggregate"):
         found = attempt.aggregate(attempt.read())
-    _check_accounts(attempt, {topic: c.account for topic, c in found.counts.items()})
+    check_accounts(attempt, {topic: c.account for topic, c in found.counts.items()})
     position = plan.position_after(
         claim.attempt,
         dict(item for c in found.counts.values() for item in c.reached.items()),
@@ -256,18 +255,6 @@ def _commit_of(attempt: Attempt, position: Position, done: _Done, times: _Times)
         started=times.started,
         at=datetime.now(UTC),
     )
-
-
-def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
-    for topic, account in accounts.items():
-        where = f"{attempt.flow.name}: batch {attempt.plan.batch_id}: input {topic}"
-        expected = sum(len(r) for r in attempt.plan.ranges(topic))
-        scan = None if attempt.given_up else attempt.scans.get(topic)
-        if isinstance(scan, ParquetScan) and account.read < expected:
-            # The log has counted the records of each file.
-            raise went_away(where, expected=expected, found=account.read)
-        dense = scan is None or scan.dense
-        account.check(expected_read=expected, at_most=not dense, where=where)
 
 
 def _audit(attempt: Attempt, claim: Claim, found: Aggregated, staged: Staged, ledger: Ledger) -> Verdict:

@@ -237,7 +237,10 @@ def trim(
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the oldest records of a partition, for good."""
+    """Delete the oldest records of a partition, for good.
+
+    Backfills, rewinds, rebuilds and `tidemill verify` can no longer read them.
+    """
     place = open_log(ctx)
     held = place.trim(topic, _only_partition(place.topic(topic), partition), before)
     if as_json:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 MAX_OFFSET = 2**63 - 1
 
@@ -88,6 +89,24 @@ def merge_ranges(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
         else:
             merged.append(item)
     return tuple(merged)
+
+
+def outside(wanted: Iterable[OffsetRange], held: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    """The offsets of `wanted` that are in none of the ranges `held`, in as few ranges as possible, sorted."""
+    solid: dict[TopicPartition, list[OffsetRange]] = {}
+    for item in merge_ranges(held):
+        solid.setdefault(item.topic_partition, []).append(item)
+    for item in merge_ranges(wanted):
+        place, position = item.topic_partition, item.from_offset
+        there = solid.get(place, [])
+        begin = bisect_right(there, position, key=lambda r: r.until_offset)
+        for some in islice(there, begin, None):
+            if position < (until := min(some.from_offset, item.until_offset)):
+                yield OffsetRange(place, position, until)
+            if (position := some.until_offset) >= item.until_offset:
+                break
+        if position < item.until_offset:
+            yield OffsetRange(place, position, item.until_offset)
 
 
 def one_of_each(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:

@@ -56,8 +56,7 @@ class Account:
         if self.read > expected_read or (self.read < expected_read and not at_most):
             raise Unbalanced(
                 f"{where}: the plan holds {expected_read:,} records but {self.read:,} were read",
-                fix="check the log for missing or damaged segments; nothing was committed. Files that Kafka Connect "
-                "wrote may lack offsets of transactions and compaction: [log] gaps = true says so",
+                fix="check the log for missing or damaged segments; nothing was committed",
             )
 
     def __str__(self) -> str:

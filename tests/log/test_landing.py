@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from amend.conftest import an_amendment
+from support.landing import land
 from support.projects import EVENTS_CONTRACT, NOW, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
 from tidemill.core.errors import ConfigError, LogInputError, OffsetsLost, SegmentDamaged
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.inspect.verify import Scope, verify
 from tidemill.log.landing import LandingLog
-from tidemill.log.reading import read_topic
+from tidemill.log.reading import check_whole, read_records, read_topic
 from tidemill.project.project import Project
+from tidemill.repair.rewind import preview, rewind
 from tidemill.run.batch import NothingToDo
 from tidemill.stores.local import LocalStore
 
 Land = Callable[..., Path]
-
-
-def land(root: Path, first: int, lines: list[bytes], *, topic: str = "events", partition: int = 0, **how: Any) -> Path:
-    """A file as Kafka Connect's sink writes it."""
-    folder = root / topic / f"partition={partition}"
-    folder.mkdir(parents=True, exist_ok=True)
-    data = b"".join(line + b"\n" for line in lines)
-    path = folder / f"{topic}+{partition}+{first:010}.json{'.gz' if how.get('packed', True) else ''}"
-    path.write_bytes(gzip.compress(data) if how.get("packed", True) else data)
-    return path
 
 
 def a_log(root: Path, **how: Any) -> LandingLog:
@@ -51,6 +47,37 @@ def test_every_line_has_the_offset_that_its_file_gives_it(tmp_path: Path) -> Non
     assert values(log) == [(0, 7, b"a"), (0, 8, b"b"), (0, 9, b"c"), (2, 0, b"x"), (2, 1, b""), (2, 2, b"z")]
     assert values(log, partition=0, from_offset=8, limit=1) == [(0, 8, b"b")]
     assert log.usage("events")[0].segments == 2
+
+
+@pytest.mark.parametrize(
+    ("files", "absent"),
+    [
+        ({0: 3, 3: 2}, ""),
+        ({0: 4, 2: 2, 4: 1}, ""),
+        ({0: 2, 3: 1, 5: 2}, "offset 2, events-0 offset 4"),
+        ({0: 10, 5: 2, 10: 1}, "offsets 7 to 9"),
+        ({0: 3, 1: 0, 3: 2}, "offsets 1 to 2"),
+        ({0: 1, 2: 1, 4: 1, 6: 1, 8: 1}, "offset 1, events-0 offset 3, events-0 offset 5 and 1 more stretches"),
+    ],
+)
+def test_offsets_that_no_file_holds_are_named(tmp_path: Path, files: dict[int, int], absent: str) -> None:
+    for first, count in files.items():
+        land(tmp_path, first, [b"x"] * count)
+    log = a_log(tmp_path)
+    scan = log.scan(log.topic("events").topic_id, [log.bounds("events")[0]])
+    found = {record.offset for record in read_records(scan)}
+    gone = sorted(set(range(scan.ranges[0].until_offset)) - found)
+    assert (absent == "") == (not gone)
+    with pytest.raises(OffsetsLost, match=f"^no file holds events-0 {absent}\n") if absent else nullcontext():
+        check_whole(scan)
+    check_whole(replace(scan, dense=False))
+
+
+def test_two_files_that_begin_at_the_same_offset_are_refused(tmp_path: Path) -> None:
+    land(tmp_path, 0, [b"a", b"b"])
+    land(tmp_path, 0, [b"a"], packed=False)
+    with pytest.raises(SegmentDamaged, match=r"events-0: .*\.json and .*\.json\.gz both begin at offset 0"):
+        a_log(tmp_path).bounds("events")
 
 
 def test_a_record_that_is_in_two_files_counts_once(tmp_path: Path) -> None:
@@ -112,13 +139,18 @@ def test_a_hole_between_files_is_a_loss_unless_gaps_are_allowed(tmp_path: Path, 
     land(root, 3, [an_event(15)])
     place = f'path = "{root}"\nlayout = "kafka-connect"'
     mill = a_mill(tmp_path / "strict", spark, place)
-    with pytest.raises(OffsetsLost, match=r"topic events: .*: partition 0: offset 2 is missing") as error:
+    with pytest.raises(OffsetsLost, match=r"^sums: batch 1: input events: no file holds events-0 offset 2; nothing"):
         mill.run()
-    assert "wait for it" in (error.value.fix or "")
     assert mill.project.ledger("sums").view().position.topics == {}
     late = land(root, 2, [an_event(3)])
     assert mill.run(drain=True).accounts["events"].read == 4
+    job = an_amendment(mill)
+    assert all(table.agrees for table in verify(job, Scope()))
     late.unlink()
+    for reads in (partial(verify, scope=Scope()), partial(rewind, to=0), partial(preview, to=0)):
+        with pytest.raises(OffsetsLost, match="no file holds events-0 offset 2"):
+            list(reads(job))
+    assert mill.project.ledger("sums").view().position.batch_id == 1
     loose = a_mill(tmp_path / "loose", spark, f"{place}\ngaps = true")
     assert loose.run(drain=True).accounts["events"].read == 3
 

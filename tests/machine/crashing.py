@@ -35,10 +35,14 @@ def met(command: Callable[[], object]) -> list[str]:
 
 
 def broken(command: Callable[[], object], failure: str, times: int = 1) -> None:
-    """Let a command fail there, so many times."""
-    for _ in range(times):
+    """Let a command fail there, so many times. After the first one it may have no way there any more.
+
+    A lost answer may be found again, so that the command ends well.
+    """
+    for earlier in range(times):
         with failing(failure):
             command()
+            assert earlier or failure.endswith("=lose"), f"{failure}: the command did not come there"
 
 
 def caught_up(mill: Mill) -> None:

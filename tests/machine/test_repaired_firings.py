@@ -11,12 +11,14 @@ import pytest
 from amend.conftest import an_amendment
 from support.commands import type_command
 from support.firings import changed, firings
+from support.landing import land
 from support.projects import NO_SPARK, Mill, an_event, rows_of
 from support.replayed_keys import PAIRS, a_mill, let_in, of_three_tables, widen
 from tidemill.core.errors import AuditBlocked, OffsetsLost, TidemillError
 from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.protocol import failpoints
 from tidemill.core.repair.side_outputs import Selection
+from tidemill.project.project import Project
 from tidemill.repair.repair import repair
 from tidemill.run import batch
 
@@ -119,6 +121,30 @@ def test_a_repair_whose_records_the_log_loses_meanwhile_is_dropped_and_counts_th
         mill.run()
     let_in(mill)
     assert amounts(mill) == [("a", 4), ("a", 4 + ODD), ("b", 30)]
+
+
+def test_a_file_of_a_landing_zone_that_is_gone_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(2))", collect=False).project
+    with (tmp_path / "tidemill.toml").open("a") as file:
+        file.write(f'[log]\npath = "{tmp_path / "zone"}"\nlayout = "kafka-connect"\n')
+    mill = Mill(Project.load(project.folder), NO_SPARK, "firings")
+    files = []
+    for first, events in ((0, [an_event(1, "a", ODD)]), (1, [an_event(2, "a", 2)]), (2, [an_event(3, "a", 3)])):
+        files.append(land(tmp_path / "zone", first, events))
+        mill.run()
+    mill = widen(mill)
+    with monkeypatch.context() as patch:
+        patch.setenv(failpoints.VARIABLE, "after:planned=raise")
+        with suppress(TidemillError):
+            let_in(mill)
+    files[1].unlink()
+    with pytest.raises(OffsetsLost, match="no file holds events-0 offset 1; the repair was dropped"):
+        mill.run()
+    assert "no file holds events-0 offset 1" in shown(mill)
+    let_in(mill)
+    assert amounts(mill) == [("a", 5)]
 
 
 def test_a_rule_about_the_whole_table_is_asked_when_a_repair_only_removes_rows(tmp_path: Path) -> None:

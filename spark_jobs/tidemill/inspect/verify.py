@@ -39,6 +39,7 @@ from tidemill.engine.steps import Read
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import PANE_FIELDS
 from tidemill.inspect.earlier import Earlier, parted
+from tidemill.log.reading import check_whole
 from tidemill.repair.job import AmendmentJob
 from tidemill.run.histories import turns_of
 from tidemill.run.sessions import project_spark
@@ -219,11 +220,14 @@ class _Checking:
         plan = plan_reading(flow, self.view, ranges, clock=datetime.now(UTC))
         log = self.amendment.project.log()
         settings = self.amendment.project.settings
+        scans = {name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
+        for scan in scans.values():
+            check_whole(scan)
         return Attempt(
             flow=flow,
             plan=plan,
             number=1,
-            scans={name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()},
+            scans=scans,
             spark=self.spark,
             uris=self.amendment.uris,
             driver_rows=settings.driver_rows,

@@ -126,11 +126,15 @@ class LandingLog:
     def _files(self, name: str, partition: int) -> list[tuple[int, str]]:
         """The first offset and the path of each file, in order."""
         folder = f"{name}/{_FOLDER}{partition}"
-        found = {}
+        found: dict[int, str] = {}
         for file in self._store.list(folder):
             named = part_of(file)
-            if named is not None and named[0] == partition:
-                found[named[1]] = f"{folder}/{file}"
+            if named is None or named[0] != partition:
+                continue
+            if (other := found.get(named[1])) is not None:
+                names = sorted((other.rpartition("/")[2], file))
+                raise refusals.two_files(TopicPartition(name, partition), named[1], names)
+            found[named[1]] = f"{folder}/{file}"
         return sorted(found.items())
 
     def _length(self, path: str) -> int:

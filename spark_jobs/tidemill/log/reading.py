@@ -115,17 +115,25 @@ def _read_file(path: str, storage: Mapping[str, str], ranges: Sequence[OffsetRan
         ) from error
 
 
-def absent_from(scan: LinesScan) -> Sequence[OffsetRange]:
-    """The offsets of a scan that none of its files holds. Reads all files.
+def check_whole(scan: Scan) -> None:
+    """Refuse files of a landing zone that lack offsets. Reads all of them, and nothing of other logs.
+
+    Other logs say when they make a scan that they lack some.
 
     Raises:
+        OffsetsLost: no file holds some of the offsets, and they may not be missing.
         SegmentDamaged: a file cannot be unpacked.
     """
-    topic, there = scan.ranges[0].topic_partition.topic, []
+    if isinstance(scan, LinesScan) and scan.dense and (absent := [*outside(scan.ranges, _ranges_of(scan))]):
+        raise refusals.in_no_file(absent)
+
+
+def _ranges_of(scan: LinesScan) -> Iterator[OffsetRange]:
+    """The offsets that count of each file: those before the first one of the next file."""
     for path, (partition, first) in zip(scan.files, scan.firsts, strict=True):
         end = first + len(lines_of(path, _content(path, scan.storage)))
-        there.append(OffsetRange(TopicPartition(topic, partition), first, end))
-    return [*outside(scan.ranges, there)]
+        following = min((f for number, f in scan.firsts if number == partition and f > first), default=end)
+        yield OffsetRange(TopicPartition(scan.ranges[0].topic_partition.topic, partition), first, min(end, following))
 
 
 def _content(path: str, storage: Mapping[str, str]) -> bytes:

@@ -7,7 +7,14 @@ import re
 from collections.abc import Sequence, Sized
 from dataclasses import replace
 
-from tidemill.core.errors import LogInputError, OffsetsLost, TooManyPartitions, TopicRecreated, UnknownTopic
+from tidemill.core.errors import (
+    LogInputError,
+    OffsetsLost,
+    SegmentDamaged,
+    TooManyPartitions,
+    TopicRecreated,
+    UnknownTopic,
+)
 from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.interface import Topic
@@ -144,15 +151,21 @@ def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -
 
 
 def in_no_file(absent: Sequence[OffsetRange]) -> OffsetsLost:
-    """The error for offsets that no file of a landing zone holds, although files behind them are there."""
-    topic = absent[0].topic_partition.topic
-    named = [f"partition {r.topic_partition.partition}: {_span(r.from_offset, r.until_offset)}" for r in absent]
-    more = f" and {len(named) - _NAMED:,} more such places" if len(named) > _NAMED else ""
+    """The error for offsets that no file of a landing zone holds, although they lie before the end of the log."""
+    named = [f"{r.topic_partition} {_numbers(r.from_offset, r.until_offset)}" for r in absent]
+    more = f" and {len(named) - _NAMED:,} more stretches" if len(named) > _NAMED else ""
     return OffsetsLost(
-        f"topic {topic}: offsets are in no file, but later ones are: {'; '.join(named[:_NAMED])} missing{more}",
-        fix="bring the file back, or wait for it if it is late: the batch goes on when it is there. If Kafka itself "
-        "holds no records there (transactions, compaction), set [log] gaps = true: a file that comes later after all "
-        f"is then never read. If they are lost, {without_copy()}",
+        f"no file holds {', '.join(named[:_NAMED])}{more}",
+        fix="bring the files back, or wait for them if they are late. If Kafka has no records there (transactions, "
+        "compaction), or if they are lost for good, set [log] gaps = true: batches then go on without them, and never "
+        "read a file that comes after all",
+    )
+
+
+def two_files(place: TopicPartition, offset: int, names: Sequence[str]) -> SegmentDamaged:
+    """The error for files of a landing zone that begin at the same offset: nobody knows which one counts."""
+    return SegmentDamaged(
+        f"{place}: {' and '.join(names)} both begin at offset {offset}", fix="leave the right one, and remove the other"
     )
 
 
@@ -254,5 +267,10 @@ def _place(item: OffsetRange) -> str:
 
 
 def _span(from_offset: int, until_offset: int) -> str:
+    verb = "is" if until_offset - 1 <= from_offset else "are"
+    return f"{_numbers(from_offset, until_offset)} {verb}"
+
+
+def _numbers(from_offset: int, until_offset: int) -> str:
     last = until_offset - 1
-    return f"offset {from_offset} is" if last <= from_offset else f"offsets {from_offset} to {last} are"
+    return f"offset {from_offset}" if last <= from_offset else f"offsets {from_offset} to {last}"

@@ -17,6 +17,7 @@ from tidemill.core.plan.replay import Replay
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.view import View
 from tidemill.log.pipeline_topics import held_of
+from tidemill.log.reading import check_whole
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.replaying import not_readable_before, superseded_batches
 from tidemill.run.histories import plan_of, standing
@@ -89,7 +90,7 @@ def _check_held(amendment: AmendmentJob, view: View, batches: Sequence[IndexedBa
         held = held_of(log, [source.topic for source in amendment.flow.inputs])
         _, ranges = still_held(amendment.pipeline, covers, held, accept_loss=False)
         for topic, items in ranges.items():
-            log.scan(known[topic].topic_id, items)
+            check_whole(log.scan(known[topic].topic_id, items))
     except (LogError, AmendmentError) as error:
         why = error.message.removeprefix(f"{amendment.pipeline}: ").removesuffix("; nothing was moved")
         raise CountsNow(why) from error

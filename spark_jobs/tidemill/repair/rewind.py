@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidemill.core.bind.flow import PUBLISHED
 from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.declare.operators import StartFrom
-from tidemill.core.errors import AmendmentError, OffsetsLost
+from tidemill.core.errors import AmendmentError, OffsetsLost, SegmentDamaged, TopicRecreated
 from tidemill.core.history.index import asked_of
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
@@ -22,8 +22,9 @@ from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_rewind
 from tidemill.core.repair.state_retention import back_to
 from tidemill.engine.storage.state_table import check_horizon
-from tidemill.log.interface import Log, asked_once
+from tidemill.log.interface import asked_once
 from tidemill.log.pipeline_topics import held_of
+from tidemill.log.reading import check_whole
 from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import TableSpec
@@ -39,6 +40,8 @@ def rewind(amendment: AmendmentJob, to: int) -> Iterator[Committed]:
         AmendmentError: batch `to` has no commit or is the last one; or a table is no longer declared and would keep the
             rows of batches that are taken back.
         OffsetsLost: the log no longer holds offsets that must be read again.
+        SegmentDamaged: a file of the log that must be read again is damaged.
+        TopicRecreated: a topic that must be read again was created anew.
         EngineError: a table no longer has its version from then, or not its state.
     """
 
@@ -159,8 +162,8 @@ def _position(amendment: AmendmentJob, view: View, past: Past, to: int) -> Posit
 
 
 def _check_log(amendment: AmendmentJob, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
-    """Refuse if the log no longer holds everything that must be read again."""
-    log = amendment.project.log()
+    """Refuse if the log no longer holds everything that must be read again. Opens all files with it."""
+    log = asked_once(amendment.project.log())
     then = amendment.flow.reading(view.position.topics, known=position.topics)
     latest = {source.topic for source in then.inputs if source.start is StartFrom.LATEST}
     for topic in view.position.topics:
@@ -179,18 +182,14 @@ def _check_log(amendment: AmendmentJob, view: View, position: Position, first: M
                 "would have to be read again; nothing was moved",
                 fix="rewind less far",
             )
-    _check_whole(amendment.pipeline, asked_once(log), read_again)
-
-
-def _check_whole(pipeline: str, log: Log, ranges: Sequence[OffsetRange]) -> None:
-    """Refuse if offsets are missing between others, as far as the log can say without reading records."""
-    for topic in sorted({item.topic_partition.topic for item in ranges if item}):
+    for topic, known in view.position.topics.items():
+        wanted = [r for r in read_again if r and r.topic_partition.topic == topic]
         try:
-            log.scan(log.topic(topic).topic_id, [r for r in ranges if r and r.topic_partition.topic == topic])
-        except OffsetsLost as error:
-            raise OffsetsLost(
-                f"{pipeline}: {error.message}; these would have to be read again, and nothing was moved",
-                fix="bring the missing segment files back, or rewind less far",
+            check_whole(log.scan(known.topic_id, wanted))
+        except (OffsetsLost, SegmentDamaged, TopicRecreated) as error:
+            raise type(error)(
+                f"{amendment.pipeline}: {error.message}; it would have to be read again, and nothing was moved",
+                fix="bring back what is missing, or rewind less far",
             ) from None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemill.core.log.scan import LinesScan, ParquetScan
+from tidemill.core.errors import OffsetsLost
+from tidemill.core.log.scan import ParquetScan
 from tidemill.core.protocol.account import Account, went_away
 from tidemill.engine.attempt import Attempt
-from tidemill.log import refusals
-from tidemill.log.reading import absent_from
+from tidemill.log.reading import check_whole
 
 
 def check_accounts(attempt: Attempt, accounts: Mapping[str, Account]) -> None:
@@ -27,6 +27,9 @@ def check_accounts(attempt: Attempt, accounts: Mapping[str, Account]) -> None:
             # The log has counted the records of each file.
             raise went_away(where, expected=expected, found=account.read)
         dense = scan is None or scan.dense
-        if isinstance(scan, LinesScan) and dense and account.read < expected and (absent := absent_from(scan)):
-            raise refusals.in_no_file(absent)
+        if scan is not None and account.read < expected:
+            try:
+                check_whole(scan)
+            except OffsetsLost as error:
+                raise OffsetsLost(f"{where}: {error.message}; nothing was committed", fix=error.fix) from None
         account.check(expected_read=expected, at_most=not dense, where=where)

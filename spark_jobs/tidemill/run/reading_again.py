@@ -21,6 +21,7 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.input_stream import PLACE
 from tidemill.engine.key_replay import Again
 from tidemill.ledger.ledger import Ledger
+from tidemill.log.reading import check_whole
 from tidemill.run.claiming import Claim
 from tidemill.run.histories import turns_of
 from tidemill.run.sources import Sources
@@ -62,6 +63,8 @@ def _read_again(sources: Sources, ledger: Ledger, flow: Flow, plan: BatchPlan, r
     reads = united(turn.reads for turn in turns if any(map(turn.feeds, tables)))
     with boundary("scan", plan.batch_id):
         scans = {topic: sources.log.scan(plan.topic_id(topic), ranges) for topic, ranges in reads.items()}
+        for scan in scans.values():
+            check_whole(scan)
     return Again(
         reads=reads,
         scans=scans,

@@ -239,7 +239,8 @@ def trim(
 ) -> None:
     """Delete the oldest records of a partition, for good.
 
-    Backfills, rewinds, rebuilds and `tidemill verify` can no longer read them.
+    A pipeline that has not read them yet stops, or skips them if it declares `on_loss="skip"`. Backfills, rewinds,
+    rebuilds and `tidemill verify` can no longer read them.
     """
     place = open_log(ctx)
     held = place.trim(topic, _only_partition(place.topic(topic), partition), before)

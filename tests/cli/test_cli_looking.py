@@ -71,6 +71,20 @@ def test_explain_names_what_aggregates_and_the_expression_that_needs_spark(tidem
     assert ways() == "Spark SQL, because of the setting `aggregate`"
 
 
+def test_explain_names_what_merges_windows_and_the_expression_that_needs_spark(tidemill, mill):
+    def merges():
+        return tidemill("explain", "sums", "--json").json["physical"]["merge"]
+
+    assert merges() == "DuckDB, in this process up to 500,000 rows, Spark beyond"
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    before = file.read_text()
+    file.write_text(before.replace(".publish(", '.with_columns(n="n + length(soundex(user)) - 4").publish(', 1))
+    assert merges() == "sums: Spark, because of SOUNDEX(user)"
+    assert "\nmerge      sums: Spark, because of SOUNDEX(user)\n" in tidemill("explain", "sums").out
+    file.write_text(before.replace("coalesce(user, 'unknown')", "soundex(user)"))
+    assert merges().startswith("DuckDB or Spark: only Spark knows")
+
+
 def test_explain_maps_each_step_of_a_batch_to_jobs_and_writes(tidemill):
     steps = tidemill("explain", "sums", "--json").json["physical"]["steps"]
     assert [s["name"] for s in steps] == ["claim", "read", "aggregate", "stage", "audit", "publish", "commit"]

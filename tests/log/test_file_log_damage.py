@@ -27,6 +27,15 @@ def test_hole_names_the_missing_offsets(four_segments: FileLog, root: Path, segm
     assert [r.offset for r in read(four_segments, "t", 0, 6, 12)] == list(range(6, 12))
 
 
+def test_hole_of_a_segment_under_a_wrong_name_is_told_as_that(
+    four_segments: FileLog, segment_files: Files, root: Path, read: Read
+) -> None:
+    second = segment_files(root, "t")[1]
+    second.rename(second.with_stem(f"{4:020}"))
+    with pytest.raises(SegmentDamaged, match=r"first offset 4, found[\s\S]* first offset 3"):
+        read(four_segments, "t")
+
+
 def test_hole_at_the_front_is_not_taken_for_retention(
     four_segments: FileLog, root: Path, segment_files: Files, read: Read
 ) -> None:

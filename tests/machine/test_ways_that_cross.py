@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,17 +166,17 @@ def test_a_rewind_does_not_pass_over_offsets_that_are_gone(a_mill: Make) -> None
     assert again(mill).published() == before
 
 
-def test_a_rewind_does_not_pass_over_a_hole_in_the_log(a_mill: Make) -> None:
+def test_neither_a_rewind_nor_a_backfill_passes_over_a_hole_in_the_log(a_mill: Make) -> None:
     mill = fed(a_mill(), 4)
     before = again(mill).published()
     (segment,) = Path(mill.project.settings.log).rglob(f"{1:020}.parquet")
     moved = segment.rename(segment.with_suffix(".away"))
-    for look in (rewind, preview):
-        with pytest.raises(
-            OffsetsLost, match=r"sums: topic events partition 0: offset 1 is missing.*nothing was moved"
-        ):
-            ids(look(an_amendment(mill), 1))
+    told = r"sums: topic events partition 0: offset 1 is missing.*nothing was moved"
+    for goes_back in (partial(rewind, to=1), partial(preview, to=1), partial(backfill, wanted=ALL)):
+        with pytest.raises(OffsetsLost, match=told):
+            ids(goes_back(an_amendment(mill)))
     assert again(mill).published() == before
+    assert mill.project.ledger("sums").view().open_batch is None
     moved.rename(segment)
     mill.log.delete_topic("events")
     mill.log.create_topic("events", 1)

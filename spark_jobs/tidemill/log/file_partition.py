@@ -219,9 +219,10 @@ class FilePartition:
         for base, following in zip(touched, (*touched[1:], None), strict=True):
             if position >= wanted.until_offset:
                 break
+            # The segment behind a hole may be the missing one, under a wrong name: then its footer is refused.
+            until = self._checked_end(base, following)
             if base > position:
                 raise refusals.hole(self._place, position, base)
-            until = self._checked_end(base, following)
             if until > position:
                 files[self._store.locate(self._name(base, "parquet"))] = OffsetRange(self._place, base, until)
                 position = until

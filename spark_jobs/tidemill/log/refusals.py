@@ -127,7 +127,7 @@ def check_held(wanted: OffsetRange, held: OffsetRange) -> None:
         raise OffsetsLost(
             f"{_place(wanted)}: {_span(wanted.from_offset, until)} gone: "
             f"expected to read from {wanted.from_offset}, the log starts at {held.from_offset}",
-            fix=f"bring the trimmed segments back; {without_copy()}",
+            fix=f"put the log back as it was, from a copy; {without_copy()}",
         )
     if wanted.until_offset > held.until_offset:
         missing = _span(max(wanted.from_offset, held.until_offset), wanted.until_offset)
@@ -145,7 +145,7 @@ def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -
     return OffsetsLost(
         f"topic {topic} partition {partition}: {_span(from_offset, until_offset)} missing: "
         f"expected a segment at {from_offset}, found the next at {until_offset}",
-        fix="bring the missing segment files back; without them, give up what is before the hole "
+        fix="bring the missing segment files back; without them, all records before the hole have to go, too "
         f"(tidemill log trim {topic} --partition {partition} --before {until_offset}); then {without_copy()}",
     )
 

@@ -32,6 +32,7 @@ from tidemill.repair.aside import count_rejected, late_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.replaying import Replaying, superseded_batches
 from tidemill.repair.selection import wanted_covers
+from tidemill.repair.whole_log import check_log
 
 _A_BATCH = 1.0
 _RECORDS_A_SECOND = 100_000.0
@@ -271,5 +272,6 @@ def _held(amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: b
         raise AmendmentError(
             f"{amendment.pipeline}: the log holds nothing of what is wanted", fix="choose a later start"
         )
+    check_log(amendment.pipeline, amendment.project.log(), view, ranges, fix="choose offsets without it")
     amendment.watcher.widened(asked, ranges, batches_of(covers))
     return _Held(asked=asked, covers=covers, ranges=ranges, replaying=replaying)

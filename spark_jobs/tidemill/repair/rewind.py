@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from tidemill.core.bind.flow import PUBLISHED
 from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.declare.operators import StartFrom
-from tidemill.core.errors import AmendmentError, OffsetsLost, SegmentDamaged, TopicRecreated
+from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.history.index import asked_of
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
@@ -22,10 +22,9 @@ from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_rewind
 from tidemill.core.repair.state_retention import back_to
 from tidemill.engine.storage.state_table import check_horizon
-from tidemill.log.interface import asked_once
 from tidemill.log.pipeline_topics import held_of
-from tidemill.log.reading import check_whole
 from tidemill.repair.job import AmendmentJob
+from tidemill.repair.whole_log import check_log
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import TableSpec
 from tidemill.tables.keeping import KeptTable
@@ -163,7 +162,7 @@ def _position(amendment: AmendmentJob, view: View, past: Past, to: int) -> Posit
 
 def _check_log(amendment: AmendmentJob, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
     """Refuse if the log no longer holds everything that must be read again. Opens all files with it."""
-    log = asked_once(amendment.project.log())
+    log = amendment.project.log()
     then = amendment.flow.reading(view.position.topics, known=position.topics)
     latest = {source.topic for source in then.inputs if source.start is StartFrom.LATEST}
     for topic in view.position.topics:
@@ -182,15 +181,8 @@ def _check_log(amendment: AmendmentJob, view: View, position: Position, first: M
                 "would have to be read again; nothing was moved",
                 fix="rewind less far",
             )
-    for topic, known in view.position.topics.items():
-        wanted = [r for r in read_again if r and r.topic_partition.topic == topic]
-        try:
-            check_whole(log.scan(known.topic_id, wanted))
-        except (OffsetsLost, SegmentDamaged, TopicRecreated) as error:
-            raise type(error)(
-                f"{amendment.pipeline}: {error.message}; it would have to be read again, and nothing was moved",
-                fix="bring back what is missing, or rewind less far",
-            ) from None
+    by_topic = {topic: tuple(r for r in read_again if r and r.topic_partition.topic == topic) for topic in held}
+    check_log(amendment.pipeline, log, view, by_topic, fix="rewind less far")
 
 
 def _check_left(amendment: AmendmentJob, view: View, past: Past, to: int) -> None:

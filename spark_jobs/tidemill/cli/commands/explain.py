@@ -98,7 +98,9 @@ def _show_windowed(out: Console, sink: dict[str, Any]) -> None:
 
 def _show_physical(out: Console, physical: dict[str, Any]) -> None:
     out.print("Physical plan", style="bold")
-    out.print(f"place      {physical['place']}\nwriter     {physical['writer']}\naggregate  {physical['aggregate']}")
+    for name in ("place", "writer", "aggregate", "merge"):
+        if physical[name]:
+            out.print(f"{name:<11}{physical[name]}")
     table = grid("step", "", "what", "Spark jobs", "writes", numbers=("step",))
     for each in physical["steps"]:
         table.add_row(str(each["step"]), each["name"], each["what"], each["jobs"], each["writes"])

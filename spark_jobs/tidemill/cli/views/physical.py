@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import Sink, StatefulSink, updates_rows
+from tidemill.core.bind.sinks import Sink, StatefulSink, WindowedSink, updates_rows
 from tidemill.core.contract.contract import Severity
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
         "place": place(settings),
         "writer": writer(settings),
         "aggregate": aggregated(flow, settings),
+        "merge": merged(flow, settings),
         "driver_rows": settings.driver_rows,
         "driver_records": settings.driver_records,
         "batch_records": settings.batch_records,
@@ -76,6 +77,23 @@ def aggregated(flow: Flow, settings: Settings) -> str:
     return f"{here}; Spark SQL beyond, because of {reason}" if reason else f"{here}, in Spark's Python workers beyond"
 
 
+def merged(flow: Flow, settings: Settings) -> str:
+    """What merges the state of windows and computes their rows; empty without tables of windows."""
+    from tidemill.engine.aggregate.native_plan import LeftToSpark
+    from tidemill.engine.aggregate.native_types import merged_by_spark
+
+    tables = [sink.table for sink in flow.sinks if isinstance(sink, WindowedSink)]
+    if not tables:
+        return ""
+    try:
+        found = merged_by_spark(flow)
+    except LeftToSpark:
+        return "DuckDB or Spark: only Spark knows the types of state, and --spark starts it to ask"
+    here = f"DuckDB, in this process up to {settings.driver_rows:,} rows, Spark beyond"
+    parts = [f"{table}: Spark, because of {found[table]}" for table in tables if table in found]
+    return "; ".join(parts) + (f"; others: {here}" if len(parts) < len(tables) else "") if parts else here
+
+
 def steps_of(flow: Flow, settings: Settings) -> tuple[StepOfBatch, ...]:
     """The steps of every batch of this pipeline, in order."""
     windowed = [s for s in flow.sinks if isinstance(s, StatefulSink)]
@@ -115,8 +133,8 @@ def _aggregate(flow: Flow, windowed: list[StatefulSink], settings: Settings) -> 
     fused = count == 1 and all(len(paths) == 1 for sink in flow.sinks for paths in sink.paths.values())
     jobs = "1: read to partial aggregate, counted on the way" if fused else f"1 a input to count, {count} on its rows"
     tables = ", ".join(s.table for s in windowed)
-    if settings.aggregate != "spark":
-        jobs = f"none in this process, 1 in Spark's Python workers; by Spark SQL {jobs}"
+    if ways := _without_sql(flow, settings):
+        jobs = f"{ways}; by Spark SQL {jobs}"
     return StepOfBatch(
         name="aggregate",
         what=_of_kinds(
@@ -128,6 +146,17 @@ def _aggregate(flow: Flow, windowed: list[StatefulSink], settings: Settings) -> 
         jobs=jobs,
         writes=f"state of {tables}: append" if windowed else "-",
     )
+
+
+def _without_sql(flow: Flow, settings: Settings) -> str:
+    """The jobs of the faster ways that a batch may go."""
+    from tidemill.engine.aggregate.native_plan import left_to_spark_sql
+
+    if settings.aggregate == "spark":
+        return ""
+    here = settings.driver_records and not left_to_spark_sql(flow, here=True)
+    ways = [*(["none in this process"] if here else [])]
+    return ", ".join([*ways, *([] if left_to_spark_sql(flow) else ["1 in Spark's Python workers"])])
 
 
 def _of_kinds(sinks: Collection[StatefulSink], *, panes: str, pieces: str, rows: str) -> str:

@@ -69,8 +69,8 @@ def rest_of(flow: Flow, start: StartFrom, before: TopicPosition | None, availabl
         raise OffsetsLost(
             f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
             f"offset {committed}, the log now starts at {held_from}; nothing was moved",
-            fix='put the missing segments back; if there is no copy, declare on_loss="skip": the pipeline goes on '
-            "without them and says so",
+            fix='put the missing segments back; if there is no copy, declare Pipeline(..., on_loss="skip"): the '
+            "pipeline goes on without them, and `tidemill history` says so",
         )
     if committed > end:
         raise OffsetsLost(

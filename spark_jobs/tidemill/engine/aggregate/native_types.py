@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -22,7 +22,7 @@ from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, columns_left
 from tidemill.engine.aggregate.native_pass import Aggregation
 from tidemill.engine.aggregate.native_plan import FOLDED, LeftToSpark, natively, pass_anywhere
 from tidemill.engine.aggregate.table_types import check_published, check_state, where_published
-from tidemill.engine.aggregate.window_sql import finished_windows
+from tidemill.engine.aggregate.window_sql import finished_windows, left_to_spark
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.tables.arrow_types import schema_fields
@@ -44,6 +44,22 @@ def checked_natively(flow: Flow, uris: Uris) -> bool:
     for sink, found in known:
         _check(flow, sink, found, uris)
     return True
+
+
+def merged_by_spark(flow: Flow) -> Mapping[str, str]:
+    """The tables whose windows Spark merges, although their rows are few, and what it is that only Spark computes.
+
+    Raises:
+        LeftToSpark: only Spark knows the types of their state.
+    """
+    found: dict[str, str] = {}
+    for source in flow.sources:
+        native = pass_anywhere(flow, source, here=True)
+        for (branch, _), aggregation in zip(branches_of(flow, source), native.aggregations, strict=True):
+            sink = branch.sink
+            if isinstance(sink, WindowedSink) and (reason := left_to_spark(sink, _state_of(sink, aggregation))):
+                found[sink.table] = reason
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +144,17 @@ def _of_firings(sink: FiringSink, rows: Fields, aggregation: Aggregation) -> _Ty
     return _Types(over=_over(sink, aggregation.given.output), state=state, published=published)
 
 
+def _state_of(sink: WindowedSink, aggregation: Aggregation) -> Fields:
+    """The columns of a slice of state."""
+    pane = {"pane_day": Scalar.DATE, "pane_start": Scalar.TIMESTAMP, "pane_end": Scalar.TIMESTAMP}
+    there = _named(aggregation.given.output, [*sink.keys, *partials_of(sink)])
+    return (*(Field(name=name, type=pane[name]) for name in sink.pane_columns), *there)
+
+
 def _of_windows(sink: WindowedSink, rows: Fields, aggregation: Aggregation) -> _Types:
     if isinstance(sink.window.panes, CalendarPanes):
         raise LeftToSpark(f"{sink.table}: whether Java knows the time zone")
-    pane = {"pane_day": Scalar.DATE, "pane_start": Scalar.TIMESTAMP, "pane_end": Scalar.TIMESTAMP}
-    there = _named(aggregation.given.output, [*sink.keys, *partials_of(sink)])
-    state = (*(Field(name=name, type=pane[name]) for name in sink.pane_columns), *there)
+    state = _state_of(sink, aggregation)
     bounds = ("_start", "_end") if sink.merging else BOUNDS
     firing = {"_touched": Scalar.BOOLEAN, **dict.fromkeys(bounds, Scalar.LONG)}
     _, text = results(finished_windows(ROWS, sink), sink)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,10 @@ from tidemill.log.kafka_topics import KafkaTopics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_REST = 1.0
+"""Seconds after a copy, in which the broker ends the work that it has with it: it has the same cores as the batches."""
 
 
 class Topic:
@@ -49,6 +54,7 @@ class Topic:
         for number, file in enumerate(delivery.files):
             rows = pq.read_table(file, columns=["timestamp", "key", "value", "headers"])
             self._log.append(TOPIC, number % 2, rows)
+        time.sleep(_REST)
 
 
 class KafkaBatch(TidemillBatch):

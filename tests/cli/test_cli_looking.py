@@ -80,6 +80,8 @@ def test_explain_names_what_merges_windows_and_the_expression_that_needs_spark(t
     before = file.read_text()
     file.write_text(before.replace(".publish(", '.with_columns(n="n + length(soundex(user)) - 4").publish(', 1))
     assert merges() == "sums: Spark, because of SOUNDEX(user)"
+    file.write_text(file.read_text().replace('read("events",', 'read(pattern="ev.*", name="events",'))
+    assert merges() == "sums: Spark, because of SOUNDEX(user)"
     assert "\nmerge      sums: Spark, because of SOUNDEX(user)\n" in tidemill("explain", "sums").out
     file.write_text(before.replace("coalesce(user, 'unknown')", "soundex(user)"))
     assert merges().startswith("DuckDB or Spark: only Spark knows")

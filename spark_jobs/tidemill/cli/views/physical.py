@@ -154,9 +154,11 @@ def _without_sql(flow: Flow, settings: Settings) -> str:
 
     if settings.aggregate == "spark":
         return ""
-    here = settings.driver_records and not left_to_spark_sql(flow, here=True)
-    ways = [*(["none in this process"] if here else [])]
-    return ", ".join([*ways, *([] if left_to_spark_sql(flow) else ["1 in Spark's Python workers"])])
+    ways = {
+        "none in this process": settings.driver_records and not left_to_spark_sql(flow, here=True),
+        "1 in Spark's Python workers": not left_to_spark_sql(flow),
+    }
+    return ", ".join(way for way, is_open in ways.items() if is_open)
 
 
 def _of_kinds(sinks: Collection[StatefulSink], *, panes: str, pieces: str, rows: str) -> str:

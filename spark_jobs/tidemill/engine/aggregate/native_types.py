@@ -49,10 +49,12 @@ def checked_natively(flow: Flow, uris: Uris) -> bool:
 def merged_by_spark(flow: Flow) -> Mapping[str, str]:
     """The tables whose windows Spark merges, although their rows are few, and what it is that only Spark computes.
 
+    A pattern is looked at as one topic.
+
     Raises:
         LeftToSpark: only Spark knows the types of their state.
     """
-    found: dict[str, str] = {}
+    flow, found = replace(flow, inputs=flow.sources), dict[str, str]()
     for source in flow.sources:
         native = pass_anywhere(flow, source, here=True)
         for (branch, _), aggregation in zip(branches_of(flow, source), native.aggregations, strict=True):

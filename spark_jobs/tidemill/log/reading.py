@@ -12,7 +12,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
-from tidemill.core.log.connect_files import lines_of, records_of
+from tidemill.core.log.connect_files import end_of, lines_of, records_of
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, outside
 from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
 from tidemill.core.time.times import UNKNOWN, nearest_moment
@@ -132,8 +132,8 @@ def _ranges_of(scan: LinesScan) -> Iterator[OffsetRange]:
     """The offsets that count of each file: those before the first one of the next file."""
     for path, (partition, first) in zip(scan.files, scan.firsts, strict=True):
         end = first + len(lines_of(path, _content(path, scan.storage)))
-        following = min((f for number, f in scan.firsts if number == partition and f > first), default=end)
-        yield OffsetRange(TopicPartition(scan.ranges[0].topic_partition.topic, partition), first, min(end, following))
+        end = min(end, end_of(partition, first, scan.firsts))
+        yield OffsetRange(TopicPartition(scan.ranges[0].topic_partition.topic, partition), first, end)
 
 
 def _content(path: str, storage: Mapping[str, str]) -> bytes:

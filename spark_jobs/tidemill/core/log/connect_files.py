@@ -33,6 +33,14 @@ def lines_of(path: str, content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
+def end_of(partition: int, first: int, firsts: Sequence[tuple[int, int]]) -> int:
+    """Where a file that begins at `first` ends at the latest: at the first offset of the next file.
+
+    `firsts` are partition and first offset of all files.
+    """
+    return min((offset for number, offset in firsts if number == partition and offset > first), default=MAX_OFFSET)
+
+
 def records_of(
     path: str, content: bytes, ranges: Sequence[OffsetRange], firsts: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, bytes]]:
@@ -44,7 +52,7 @@ def records_of(
     named = part_of(path)
     assert named is not None
     partition, first = named
-    end = min((offset for number, offset in firsts if number == partition and offset > first), default=MAX_OFFSET)
+    end = end_of(partition, first, firsts)
     wanted = [r for r in ranges if r.topic_partition.partition == partition]
     for offset, line in enumerate(lines_of(path, content), first) if wanted else ():
         if offset < end and any(offset in item for item in wanted):
